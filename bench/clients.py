@@ -44,6 +44,7 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.local_context import LocalContext
 from helm.common.request import Request
 
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.runner.asking import Asking, ask_all
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.engine import PendingRequest
@@ -203,7 +204,9 @@ class Timed(Asking):
 
 def ours(address: str, folder: Path, prompts: list[str], threads: int) -> float:
     """Return the seconds of a run's requests, with an empty cache and journal."""
-    sender = make_sender(LocalContext(str(folder), digest_cache(str(folder))), OURS)
+    sender = make_sender(
+        LocalContext(str(folder), digest_cache(str(folder))), OURS, settings_in_use()
+    )
     with Spool(folder) as spool, Journal(folder) as journal:
         pending = [
             PendingRequest(make_request(number, prompt, spool))

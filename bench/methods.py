@@ -29,7 +29,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from helm_longctx.results.statistics.intervals import mean_interval
-from helm_longctx.tasks.sandbox import BUBBLEWRAP, SETTING
+from helm_longctx.run_settings import SANDBOX
+from helm_longctx.tasks.sandbox import BUBBLEWRAP
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -107,7 +108,7 @@ def _in_child(function: Callable[..., None], *arguments: object) -> BaseProcess:
 
 def measure_kills(kills: int = 10) -> None:
     """Kill each method at random requests, and print what was sent again."""
-    os.environ.update({SETTING: BUBBLEWRAP, "HELM_LONGCTX_WAIT": "0.001"})
+    os.environ.update({SANDBOX: BUBBLEWRAP, "HELM_LONGCTX_WAIT": "0.001"})
     for name in KILLED:
         with tempfile.TemporaryDirectory() as folder:
             outcome = kill(Path(folder), name, kills, random.Random(name))

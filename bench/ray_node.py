@@ -19,9 +19,9 @@ from tests.support.servers.llm import Server, asked_again, serve
 from tests.support.shards import read_all
 
 from helm_longctx.models.baselines import lexical
+from helm_longctx.run_settings import WORKERS
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.machines import RayRunner
-from helm_longctx.runner.machines.ray_runner import WORKERS
 from helm_longctx.runner.runner import runner_arguments
 
 REQUESTS = 60

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from cost import measure_command  # noqa: E402
 from tests.support.servers.llm import serve  # noqa: E402
 
-from helm_longctx.data.root import ENVIRONMENT  # noqa: E402
+from helm_longctx.run_settings import MIRROR  # noqa: E402
 from helm_longctx.tasks.lengths import STANDARD  # noqa: E402
 
 HELM_RUN = Path(sys.executable).parent / "helm-run"
@@ -131,7 +131,7 @@ def measure(
             local,
         ]
         cost = measure_command(
-            [HELM_RUN, *options, *arguments], folder, {ENVIRONMENT: str(data)}
+            [HELM_RUN, *options, *arguments], folder, {MIRROR: str(data)}
         )
         (run,) = folder.glob("benchmark_output/runs/s/*/scenario_state.json")
         left = [*run.parent.rglob("*"), *(local / "cache").rglob("*"), folder / "log"]

@@ -30,7 +30,7 @@ from tests.runner.making import make_runner, spec_of
 from tests.support.programs import BIN
 
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 
 ROW = {
     "context": "The town lies at the river. " * 10,
@@ -96,7 +96,7 @@ def main() -> None:
     logging.disable()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ[ENVIRONMENT] = str(folder / "mirror")
+        os.environ[MIRROR] = str(folder / "mirror")
         start = time.perf_counter()
         peak = run_all(folder, args.runs, args.instances // args.runs, args.processes)
         seconds = time.perf_counter() - start

@@ -50,8 +50,8 @@ from helm.benchmark.model_metadata_registry import (
 )
 from helm.common.local_context import LocalContext
 
-from helm_longctx.models.apis.sending import WAIT
 from helm_longctx.models.results import failure_of
+from helm_longctx.run_settings import WAIT, settings_in_use
 from helm_longctx.runner.asking import Asking, ask_all
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runner.engine import PendingRequest
@@ -239,7 +239,12 @@ def make_run(
             for number, prompt in enumerate(prompts)
         ]
         spending = Spending(OURS, Limit(None))
-        asking = kind(make_sender(context, OURS), journal, spending, len(pending))
+        asking = kind(
+            make_sender(context, OURS, settings_in_use()),
+            journal,
+            spending,
+            len(pending),
+        )
         states = ask_all(pending, asking, threads)
     return sum(
         state.result is None or failure_of(state.result) is not None for state in states

@@ -19,8 +19,9 @@ from helm.benchmark.model_metadata_registry import ALL_MODELS_METADATA
 from helm.benchmark.tokenizer_config_registry import ALL_TOKENIZER_CONFIGS
 from hypothesis import settings as hypothesis_settings
 
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.redaction import text
+from helm_longctx.run_settings import MIRROR
 from tests.support import punkt, quick_yaml
 from tests.support.commands import Command
 from tests.support.fabricate import build_mirror
@@ -177,7 +178,7 @@ def no_mirror(
     own_folders: Iterator[Path],
 ) -> None:
     """Start every test without a mirror, in a folder of its own, which is `tmp_path` if the test asks for that."""
-    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    monkeypatch.delenv(MIRROR, raising=False)
     has_folder = "tmp_path" in request.fixturenames
     monkeypatch.chdir(
         request.getfixturevalue("tmp_path") if has_folder else next(own_folders)

@@ -335,6 +335,7 @@ BASE = {
     "helm_log",
     "locks",
     "parts",
+    "run_settings",
 }
 """Modules at the top. They import each other and HELM, and no room."""
 

@@ -1,22 +1,13 @@
-"""The environment is read and never changed: settings are objects that come before it."""
+"""The environment is read and never changed: one module reads what is ours."""
 
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
 import pytest
-
-from helm_longctx.environment import (
-    TIMEOUT,
-    EnvironmentValues,
-    read_setting,
-    request_timeout,
-)
 
 SOURCE = Path(str(resources.files("helm_longctx"))).parent
 
@@ -90,20 +81,26 @@ def test_reading_is_no_change(code: str) -> None:
     assert not [*find_changes(code)]
 
 
-def test_settings_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A value in use comes before the variable, an empty one hides it, and both end with the block, also after an error."""
-    monkeypatch.setenv(TIMEOUT, "50")
-    monkeypatch.setenv("MY_KEY", "a key")
-    before = dict(os.environ)
-    with suppress(KeyError), EnvironmentValues({TIMEOUT: "60"}).use():
-        with EnvironmentValues({"MY_KEY": ""}).use():
-            assert (request_timeout(), read_setting("MY_KEY")) == (60, "")
-        assert (request_timeout(), read_setting("MY_KEY")) == (60, "a key")
-        assert dict(os.environ) == before
-        raise KeyError
-    assert request_timeout() == 50
+_OURS = "HELM_LONGCTX_"
+
+_REPOSITORY = "_REPO"
+"""How the names of variables end that a data set's row names."""
 
 
-def test_settings_do_not_show_keys() -> None:
-    """The text of settings, which an error or a log can have, names no value."""
-    assert "secret" not in repr(EnvironmentValues({"MY_KEY": "secret"}))
+def find_own_variables(source: str) -> Iterator[str]:
+    """Yield the texts of a module that are names of our variables, except those of repositories."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            is_name = node.value.startswith(_OURS) and " " not in node.value
+            if is_name and not node.value.endswith(_REPOSITORY):
+                yield node.value
+
+
+def test_one_module_knows_our_variables() -> None:
+    """The names of our variables stand in one module, so nothing else can read a setting from the environment."""
+    modules = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        if names := [*find_own_variables(path.read_text(encoding="utf-8"))]:
+            modules[path.relative_to(SOURCE).as_posix()] = names
+    assert list(modules) == ["helm_longctx/run_settings.py"]
+    assert len(set(modules["helm_longctx/run_settings.py"])) == 15

@@ -17,12 +17,13 @@ from helm_longctx import environment as extras
 from helm_longctx.apps.judge_checks.command import judge_agreement
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
 from helm_longctx.config.shared import check_picture
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.judging.answer_judge import explain
 from helm_longctx.judging.judge import Judge, JudgeRequest
 from helm_longctx.judging.keys.client import RenewingClient, UnavailableClient
 from helm_longctx.models.apis.provider import providers
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
 SETUP = Path(__file__).parents[1] / "setup.cfg"
@@ -63,7 +64,7 @@ def test_all_else_works_without_the_extras(mirror: DataRoot, tmp_path: Path) -> 
     """A run of a judged category and the commands work without the extras, and `export` leaves out only the plot."""
     environment = {
         **os.environ,
-        ENVIRONMENT: str(mirror.path),
+        MIRROR: str(mirror.path),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [sys.executable, "-c", WITHOUT, json.dumps(MODULES), json.dumps(COMMANDS)]
@@ -140,7 +141,7 @@ def run_without(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command, with a mirror if one is given, in a process that cannot import the modules of an extra."""
     command = [sys.executable, "-c", BLOCKED, json.dumps(EXTRAS[extra]), *arguments]
-    environment = {**os.environ, ENVIRONMENT: str(data.path)} if data else None
+    environment = {**os.environ, MIRROR: str(data.path)} if data else None
     return subprocess.run(
         command,
         capture_output=True,

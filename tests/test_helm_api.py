@@ -12,6 +12,7 @@ import pytest
 
 from helm_longctx import helm_api
 from helm_longctx.cli import doctor
+from helm_longctx.errors import UnsupportedHelmError
 from tests.support.commands import Command
 
 NAMES = sorted(helm_api._FIELDS)
@@ -52,7 +53,7 @@ def test_checkers_and_readers_have_the_same_names() -> None:
 def test_a_name_that_helm_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that HELM has moved ends in one line with the name and both versions."""
     monkeypatch.delattr("helm.benchmark.run_spec.RunSpec")
-    with pytest.raises(RuntimeError) as error:
+    with pytest.raises(UnsupportedHelmError) as error:
         from helm_longctx.helm_api import RunSpec  # noqa: F401
     line = str(error.value)
     assert "helm.benchmark.run_spec has no RunSpec" in line
@@ -66,7 +67,7 @@ def test_a_renamed_field_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) 
     for field in helm_api._FIELDS[name]:
         with monkeypatch.context() as patched:
             rename_field(name, field, patched)
-            with pytest.raises(RuntimeError) as error:
+            with pytest.raises(UnsupportedHelmError) as error:
                 helm_api.check_records()
     helm_api.check_records.cache_clear()
     line = str(error.value)
@@ -98,4 +99,18 @@ def test_doctor_names_a_changed_record(
     rename_field("RequestState", "result", monkeypatch)
     assert command("doctor", "--no-network", "--no-run") == 1
     assert "BROKEN  versions: HELM's RequestState has no field result" in command.out
+    helm_api.check_records.cache_clear()
+
+
+def test_a_run_with_a_changed_helm_ends_in_one_line(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with a HELM that has changed ends in one line with both versions, without a traceback."""
+    rename_field("RequestState", "result", monkeypatch)
+    entry = "fresh_text:task=count,length=4k,num_samples=1,model=longctx/null"
+    assert command("run", "--entry", entry, "--suite", "new") == 2
+    line = command.err.strip().splitlines()[-1]
+    assert line.startswith("helm-longctx: error: ")
+    assert "because RequestState has no field result" in line
+    assert "Traceback" not in command.err
     helm_api.check_records.cache_clear()

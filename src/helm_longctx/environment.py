@@ -1,15 +1,12 @@
-"""Reads settings from environment variables, and checks which packages are installed."""
+"""Checks which packages are installed, and knows where the pages of the documentation are."""
 
 from __future__ import annotations
 
 import codecs
 import locale
-import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
@@ -19,19 +16,6 @@ from helm_longctx.errors import InputError, PreconditionError
 
 _PAGES = Path(__file__).with_name("pages")
 """The pages of the documentation in an installed package (setup.py). In a clone they are in `docs`."""
-
-TIMEOUT = "HELM_LONGCTX_TIMEOUT"
-DEFAULT_TIMEOUT = 1800.0
-"""Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
-
-MEBIBYTE = 1 << 20
-
-MAX_REPLY = "HELM_LONGCTX_MAX_REPLY"
-DEFAULT_MAX_REPLY = 64.0
-"""Mebibytes that a reply of a server may have after decompression."""
-
-MAX_COST = "HELM_LONGCTX_MAX_COST"
-"""Dollars that the requests of a process may cost; no limit if it is not set."""
 
 EXTRAS = {
     "openai-tokens": ("tiktoken",),
@@ -84,82 +68,6 @@ def page_address(page: str) -> str:
     name, mark, anchor = page.partition("#")
     folder = _PAGES if _PAGES.is_dir() else Path(__file__).parents[2] / "docs"
     return f"{folder / name}.md{mark}{anchor}"
-
-
-@dataclass(frozen=True)
-class EnvironmentValues:
-    """Values that come before environment variables, such as those of a configuration.
-
-    HELM makes clients and annotators by the names of their classes, and passes no values of ours to them. So the
-    settings of the work in progress are kept here, where they are read (`read_setting`).
-
-    Args:
-        values: by the name of the variable. An empty text hides the variable.
-    """
-
-    values: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @contextmanager
-    def use(self) -> Iterator[None]:
-        """Use the values while the block runs, besides those in use. The environment does not change."""
-        global _in_use
-        before = _in_use
-        self.keep()
-        try:
-            yield
-        finally:
-            _in_use = before
-
-    def keep(self) -> None:
-        """Use the values from now on, besides those in use."""
-        global _in_use
-        _in_use = EnvironmentValues({**_in_use.values, **self.values})
-
-
-_in_use = EnvironmentValues()
-
-
-def settings_in_use() -> EnvironmentValues:
-    """Return the settings of the work in progress."""
-    return _in_use
-
-
-def read_setting(name: str) -> str:
-    """Return the value of a setting: of those in use, or else of the environment variable. Empty if there is neither."""
-    value = _in_use.values.get(name)
-    return os.environ.get(name, "") if value is None else value
-
-
-def number_setting(name: str, default: float, whole: bool = False) -> float:
-    """Return the number in an environment variable, or the default if it is not set or empty.
-
-    Raises an `InputError` if it is not a number above 0, or not a whole number although `whole` is set.
-    """
-    value = read_setting(name) or str(default)
-    try:
-        number = float(value)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e6 or (whole and number % 1):
-        raise InputError(
-            f"{name}={value!r} is invalid; give a {'whole ' if whole else ''}number above 0"
-        )
-    return number
-
-
-def request_timeout() -> float:
-    """Return the seconds that a request may take, or raise an `InputError` if the variable has a wrong value."""
-    return number_setting(TIMEOUT, DEFAULT_TIMEOUT)
-
-
-def max_reply() -> int:
-    """Return the most bytes of a decompressed reply, or raise an `InputError` if the variable has a wrong value."""
-    return int(number_setting(MAX_REPLY, DEFAULT_MAX_REPLY) * MEBIBYTE)
-
-
-def max_cost() -> float | None:
-    """Return the limit in dollars, None for no limit, or raise an `InputError` if the variable has a wrong value."""
-    return number_setting(MAX_COST, 1.0) if read_setting(MAX_COST) else None
 
 
 def require(extra: str, purpose: str) -> None:

@@ -22,6 +22,10 @@ class DamagedRunError(InputError):
     """A file of a run is missing or damaged. Other runs of the suite can still be used."""
 
 
+class UnsupportedHelmError(InputError):
+    """The installed HELM lacks something that this package uses."""
+
+
 class PreconditionError(InputError):
     """Rows cannot be judged, because more rows, a tokenizer or a package is needed. The rows may be right."""
 

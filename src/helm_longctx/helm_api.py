@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import Requirement
 
+from helm_longctx.errors import UnsupportedHelmError
+
 if TYPE_CHECKING:
     from helm.benchmark.adaptation.adapter_spec import AdapterSpec as AdapterSpec
     from helm.benchmark.adaptation.request_state import RequestState as RequestState
@@ -226,7 +228,7 @@ if not TYPE_CHECKING:
             return _find(name)
         except (ImportError, AttributeError) as error:
             module = _MODULES[name]
-            raise RuntimeError(_describe(f"{module} has no {name}")) from error
+            raise refuse_helm(f"{module} has no {name}") from error
 
 
 def describe_helm() -> str:
@@ -270,15 +272,16 @@ def check_records() -> None:
     """Check that HELM's records have the fields that this package uses.
 
     Raises:
-        RuntimeError: they do not. The message names both versions and the fields.
+        UnsupportedHelmError: they do not. The message names both versions and the fields.
     """
     changes = list(find_changed_records())
     if changes:
-        raise RuntimeError(_describe("; ".join(changes)))
+        raise refuse_helm("; ".join(changes))
 
 
-def _describe(change: str) -> str:
-    return (
-        f"helm-longctx: this version of HELM is not supported: {change}. Installed is"
-        f" {describe_helm()}"
+def refuse_helm(change: str) -> UnsupportedHelmError:
+    """Return the error for a HELM that has changed, such as "RequestState has no field result"."""
+    return UnsupportedHelmError(
+        f"this HELM is not supported, because {change}; installed is {describe_helm()}."
+        " Install a version in this range"
     )

@@ -221,6 +221,21 @@ def test_a_small_sample_cannot_tell(command: Command, server: Server) -> None:
     assert len(server.calls) == 2 * (6 + missing)
 
 
+def test_a_base_without_right_answers_cannot_tell(
+    command: Command, server: Server
+) -> None:
+    """If the base answers nothing right, no candidate can be worse, so an equal one does not pass either."""
+    server.answer = lambda prompt: "zq ws xr"
+    assert gate(command, BASE, CANDIDATE, "--noise", "0") == 3, command.err
+    (finding,) = read()["findings"]
+    assert (finding["kind"], finding["requests"]) == ("floor", 24)
+    assert (
+        "Cannot tell whether the drop is smaller than 30 points: base scores 0 points"
+        " at 8k" in command.out
+    )
+    assert read()["missing_instances"] == {}
+
+
 def test_nothing_is_sent_in_a_dry_run(command: Command, server: Server) -> None:
     """A dry run prints the price, the sample that the power needs, and its power, and sends nothing."""
     arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--dry-run")

@@ -26,7 +26,8 @@ from helm_longctx.benchmarks.helmet.rubrics import checks
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.plots import write_picture
 from helm_longctx.judging.check_items import Check, observe
-from helm_longctx.judging.judge import WAIT, find_judges
+from helm_longctx.judging.judge import find_judges
+from helm_longctx.run_settings import JUDGE_WAIT
 from tests.judging.characters import Characters
 from tests.judging.deployments import write_judges
 from tests.support.fabricate_books import build_rubrics
@@ -64,7 +65,7 @@ def seen(
     asked: list[Check], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., pd.DataFrame]:
     """Ask a judge of a character about the set, and return what it says."""
-    monkeypatch.setenv(WAIT, "0.001")
+    monkeypatch.setenv(JUDGE_WAIT, "0.001")
 
     def observed(
         character: str, repeats: int = 1, plan: Plan = faults.none

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from helm_longctx.runner.machines.ray_runner import WORKERS
+from helm_longctx.run_settings import WORKERS
 from tests.chaos.chaos import ENTRIES, Chaos, ChaosError
 from tests.chaos.processes import Attempt
 from tests.support.servers import faults

@@ -15,9 +15,10 @@ import yaml
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.cli.tables import conf_files
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm import errors
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MOST_SCORED
@@ -30,7 +31,7 @@ from tests.support.fabricate_runs import write_run
 @pytest.fixture
 def with_mirror(monkeypatch: pytest.MonkeyPatch, mirror: DataRoot) -> None:
     """Set the fabricated mirror in the environment."""
-    monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
+    monkeypatch.setenv(MIRROR, str(mirror.path))
 
 
 def test_prompts(command: Command, with_mirror: None) -> None:
@@ -199,7 +200,7 @@ def test_lines_are_lines_for_every_reader(
 ) -> None:
     """`prompts` escapes the characters at which `str.splitlines` ends a line, so its lines can be read back."""
     build_lv_eval(tmp_path)
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     assert command("prompts", "lv_eval:dataset=cmrc_mixup,length=16k") == 0
     assert [json.loads(line) for line in command.out.splitlines()] == command.rows
     assert any("\u2028" in row["prompt"] for row in command.rows)
@@ -267,7 +268,7 @@ def test_list_without_data(
         *states,
         "fetched on first use",
     }
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     assert command("list", "--json") == 0
     assert {row["data"] for row in json.loads(command.out)} == {*states, "missing"}
 
@@ -498,7 +499,7 @@ def test_prompts_of_malformed_files(
         target.write_bytes(
             (mirror / kept).read_bytes() if kept != path else content.encode()
         )
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "mirror"))
     assert command("prompts", "helmet_cite:task=asqa,length=8k", "--limit", 1) == 2
     assert str(tmp_path / "mirror" / path) in command.err
     assert told in command.err
@@ -580,7 +581,7 @@ def test_bad_input(
     if arguments[-1].startswith("r:"):
         (tmp_path / "records").write_text(arguments[-1][2:])
         arguments = [*arguments[:-1], "records"]
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "mirror"))
     assert command(*arguments) == 2
     assert message in command.err
     assert command.err.count("\n") == 1
@@ -642,7 +643,7 @@ def test_a_mirror_that_is_no_folder(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error for a wrong HELM_LONGCTX_DATA names the variable and the folder."""
-    monkeypatch.setenv(ENVIRONMENT, "/no/such/folder")
+    monkeypatch.setenv(MIRROR, "/no/such/folder")
     assert command("prompts", "helmet_recall:length=8k") == 2
     assert (
         command.err
@@ -688,7 +689,7 @@ def test_prompts_know_the_tokenizers_of_helm(
 ) -> None:
     """`count_with` accepts a name in HELM's registry, also with a mirror that has no tokenizers."""
     (tmp_path / "mirror").mkdir()
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "mirror"))
     assert (
         command(
             "prompts", "ruler:task=vt,length=4k,num_samples=1,count_with=longctx/words"

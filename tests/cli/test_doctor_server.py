@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from helm_longctx.models.apis.answer_logprobs import Logprobs
-from helm_longctx.models.apis.sending import WAIT
 from helm_longctx.models.endpoints.probe import ProbedEndpoint
 from helm_longctx.models.endpoints.stack import (
     Stack,
@@ -22,6 +21,7 @@ from helm_longctx.models.endpoints.stack import (
     find_regular_text,
     is_one_change,
 )
+from helm_longctx.run_settings import WAIT
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.support.commands import Command
 from tests.support.json_http import JsonHandler, ModelServer, serve_handler

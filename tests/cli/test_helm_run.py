@@ -9,12 +9,12 @@ import pytest
 from helm.benchmark.run import build_parser
 
 import helm_longctx.plugin  # noqa: F401  # registers the entries and the baselines
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.helm.command_line import (
     asks_for_ours,
     check_command_line,
     find_problems,
 )
+from helm_longctx.run_settings import MIRROR
 from tests.support.programs import run
 
 GOOD = "--run-entries helmet_recall:length=8k,model=longctx/lexical"
@@ -80,7 +80,7 @@ def test_missing_data_is_named_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """HELM's own runner makes the other runs, but what an entry lacks is named before, with the command that fetches it."""
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     names = ("helmet_rag:task=nq,length=8k", "helmet_icl:task=nlu,length=8k")
     entries = " ".join(f"{name},model=longctx/null" for name in names)
     assert not problems(f"-r {entries}")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.helmet.rubrics import checks
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
-from helm_longctx.judging.judge import WAIT
+from helm_longctx.data.root import DataRoot
+from helm_longctx.run_settings import JUDGE_WAIT, MIRROR
 from tests.judging.characters import Characters
 from tests.judging.deployments import write_judges
 from tests.support.commands import Command
@@ -23,9 +23,9 @@ from tests.support.servers.llm import Server, serve
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
     """Serve a judge that is right except for failures, and a judge that likes everything. `local` has both."""
-    monkeypatch.setenv(WAIT, "0.001")
+    monkeypatch.setenv(JUDGE_WAIT, "0.001")
     build_rubrics(Path("root"))
-    monkeypatch.setenv(ENVIRONMENT, "root")
+    monkeypatch.setenv(MIRROR, "root")
     characters = Characters(checks(DataRoot(Path("root"), mirror=True)))
     plan = faults.always(Fault.UNREADABLE, characters.some(5))
     with (
@@ -205,11 +205,11 @@ def test_settings(
     command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong value of a variable is reported before anything is sent."""
-    monkeypatch.setenv(WAIT, "soon")
+    monkeypatch.setenv(JUDGE_WAIT, "soon")
     assert (
         command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
     )
-    assert f"{WAIT}='soon' is invalid" in command.err
+    assert f"{JUDGE_WAIT}='soon' is invalid" in command.err
     assert not servers["tests/right"].calls
 
 
@@ -218,7 +218,7 @@ def test_without_rubrics(
 ) -> None:
     """A mirror without rubrics is reported with the command that fetches them."""
     Path("empty").mkdir()
-    monkeypatch.setenv(ENVIRONMENT, "empty")
+    monkeypatch.setenv(MIRROR, "empty")
     assert (
         command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
     )

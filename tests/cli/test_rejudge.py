@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.judging.judge import READINGS, WAIT
+from helm_longctx.run_settings import JUDGE_READINGS, JUDGE_WAIT
 from tests.support.commands import Command
 from tests.support.reasoning import REASONING, outputs
 from tests.support.servers.llm import Server, serve
@@ -23,8 +23,8 @@ RUN = (
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
     """Serve three judges: one gives 8 of 10 points, one gives 2, and one gives no verdict."""
-    monkeypatch.setenv(WAIT, "0.001")
-    monkeypatch.setenv(READINGS, "1")
+    monkeypatch.setenv(JUDGE_WAIT, "0.001")
+    monkeypatch.setenv(JUDGE_READINGS, "1")
     Path("own").mkdir()
     rows = [
         {

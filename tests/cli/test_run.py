@@ -13,7 +13,7 @@ from helm_longctx.benchmarks.helmet.data.recall import _warn_of_generation
 from helm_longctx.config.load import load_config, read_options
 from helm_longctx.config.plan import plan_entries
 from helm_longctx.config.shared import hide_chatter
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from tests.support.commands import Command
 from tests.support.configs import write
 
@@ -126,7 +126,7 @@ def test_benchmarks_are_names_of_run_entries(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A benchmark's name stands for its run entries in every command, as the missing data of both of them shows."""
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     options = ["--model", "longctx/lexical", "--suite", "x", "--dry-run"]
     file = write("tasks: [scbench]\nmodels: [longctx/lexical]\n")
     for arguments in (
@@ -363,7 +363,7 @@ def test_a_failure_is_printed_once(
     path = tmp_path / "data/helmet/json_kv/test_k105_dep6.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text('{"context": 1}\n')
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "data"))
     reason = "test_k105_dep6.jsonl:1: column 'context' must be str, found int"
     options = [
         "--entry",

@@ -13,8 +13,8 @@ from helm.benchmark.run_spec import get_run_spec_function
 
 from helm_longctx.cli import doctor
 from helm_longctx.cli.main import BY_NAME, load_parser
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.helm.names import may_be_helms, read_helms_names
+from helm_longctx.run_settings import MIRROR
 from tests.e2e.commands import heed_signals
 from tests.support.commands import Command
 from tests.support.programs import BIN
@@ -104,12 +104,12 @@ def test_doctor_makes_a_tiny_run(
     """The doctor makes its tiny run without the user's mirror, and a deprecated Python is a note and no fault."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(doctor, "_OLDEST_PYTHON", (4, 0))
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     assert command("doctor", "--no-network") == 0
     assert "scored 1.0, expected 1.0" in command.out
     assert command.out.startswith("note    versions: Python 3.")
     assert command.err == ""
-    assert os.environ[ENVIRONMENT] == str(tmp_path)
+    assert os.environ[MIRROR] == str(tmp_path)
 
 
 SLOW = """

@@ -26,9 +26,10 @@ from helm_longctx.benchmarks.leval import proof as leval
 from helm_longctx.benchmarks.longbench import proof as longbench
 from helm_longctx.data import web
 from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import RepositoryFolder, WebFile, object_id, tree_id
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.proofs import (
     OutputScores,
     PrintedScore,
@@ -240,7 +241,7 @@ def test_a_text_that_is_no_score() -> None:
 @pytest.fixture
 def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write small outputs and tables in the formats of the real ones into a mirror."""
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     names = " | ".join(infinite_bench.MODELS.values())
     table = (
         f"| Task | {names} |\n| Retrieve.PassKey | 50% | 50.00%{' | < 5%' * 5} |\n"

@@ -281,7 +281,7 @@ def test_a_release_is_read_once_for_all_its_files(hub: Hub) -> None:
     hub.repos["org/peeked"] = {
         "data.tar.gz": tarred({"./data/x.jsonl": b'{"a": 1}\n', "data/y.txt": b"text"})
     }
-    release = Release("org/peeked", "UNUSED", "peeked")
+    release = Release("org/peeked", "UNUSED_REPO", "peeked")
     rows = [
         ReleaseFile(release, f"peeked/{name}").first_rows()
         for name in ("x.jsonl", "y.txt", "z.jsonl")

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
-from helm_longctx.judging.judge import WAIT
+from helm_longctx.data.root import DataRoot
+from helm_longctx.run_settings import JUDGE_WAIT, MIRROR
 from tests.judging.deployments import write_judges
 from tests.judging.token_server import serve_tokens
 from tests.support.programs import run
@@ -53,8 +53,8 @@ def test_keys_in_deployments(tmp_path: Path, mirror: DataRoot) -> None:
         ]
         environment = {
             "HELM_LOG_LEVEL": "DEBUG",
-            WAIT: "0.001",
-            ENVIRONMENT: str(mirror.path),
+            JUDGE_WAIT: "0.001",
+            MIRROR: str(mirror.path),
         }
         made = subprocess.run(
             command,

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from helm_longctx.benchmarks.locomo.tasks import JUDGES, SOURCE
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from tests.benchmarks.beam.fabricate import build_beam
 from tests.benchmarks.longmemeval.fabricate import build_longmemeval
 from tests.guides.steps import read_steps
@@ -107,7 +107,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     build_locomo(root)
     build_longmemeval(root)
     build_beam(root)
-    monkeypatch.setenv(ENVIRONMENT, str(root))
+    monkeypatch.setenv(MIRROR, str(root))
     monkeypatch.setenv("MY_KEY", "sk-mine-0123456789abcdef")
     for step in read_steps(METHODS):
         if step.path == "my_memory.py":

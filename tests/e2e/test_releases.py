@@ -15,7 +15,7 @@ from helm_longctx.benchmarks.graphwalks.tasks import PATH as GRAPHS
 from helm_longctx.benchmarks.mrcr import tasks
 from helm_longctx.benchmarks.mrcr.tasks import PATH
 from helm_longctx.benchmarks.mrcr_v2.tasks import LENGTHS, file_of
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from tests.benchmarks.graphwalks.fabricate import graph
 from tests.benchmarks.mrcr_v2.fabricate import build_mrcr_v2, rows
 from tests.support.commands import Command
@@ -51,7 +51,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def data_of_the_mirror(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Use the mirror, and count tokens without tiktoken's file."""
-    monkeypatch.setenv(ENVIRONMENT, str(root))
+    monkeypatch.setenv(MIRROR, str(root))
     with mock.patch.object(tasks, "o200k_counter", return_value=count_tokens):
         yield
 

@@ -15,7 +15,8 @@ import pytest
 import helm_longctx.plugin  # noqa: F401  # registers the tokenizer that counts words
 from helm_longctx.benchmarks.mrcr import tasks
 from helm_longctx.benchmarks.mrcr.tasks import LENGTHS, NEEDLES, PATH
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import BENCHMARKS, find_protocol
 from helm_longctx.tasks.task import Settings
@@ -71,7 +72,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def data_of_the_mirror(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Use the mirror, and count tokens without tiktoken's file."""
-    monkeypatch.setenv(ENVIRONMENT, str(root))
+    monkeypatch.setenv(MIRROR, str(root))
     with mock.patch.object(tasks, "o200k_counter", return_value=count_tokens):
         yield
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import helm_longctx as lc
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.models.conversations import Conversation, is_conversation
+from helm_longctx.run_settings import MIRROR
 from tests.benchmarks.scbench.fabricate import build_scbench
 from tests.evaluation.calls import call
 
@@ -105,7 +105,7 @@ def test_an_error_ends_the_conversation() -> None:
 
 def test_turns_of_scbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SCBench's turns feed each context once, and the answers are scored as those of a function."""
-    monkeypatch.setenv(ENVIRONMENT, str(build_scbench(tmp_path / "data")))
+    monkeypatch.setenv(MIRROR, str(build_scbench(tmp_path / "data")))
     memory = Memory()
     result = call(
         memory, "scbench_multi_turn:task=kv", None, output_path=tmp_path / "out"
@@ -204,7 +204,7 @@ def test_a_cache_is_kept_between_turns(
 ) -> None:
     """A real model whose cache is kept over SCBench's turns answers as one that reads everything again each time."""
     pytest.importorskip("torch")
-    monkeypatch.setenv(ENVIRONMENT, str(build_scbench(tmp_path / "data")))
+    monkeypatch.setenv(MIRROR, str(build_scbench(tmp_path / "data")))
     entry = "scbench_multi_turn:task=kv"
     answers = []
     tokens = []

@@ -11,7 +11,7 @@ import pytest
 
 import helm_longctx as lc
 from helm_longctx.benchmarks.mrcr import tasks as mrcr
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from tests.evaluation.calls import call
 from tests.golden_makers.model_answers import build
 from tests.models.answers.entries import ENTRIES
@@ -39,7 +39,7 @@ def test_prompts_have_parts(
     entry: str, data: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In both styles, the parts of a prompt make the prompt, byte for byte, or the task has none."""
-    monkeypatch.setenv(ENVIRONMENT, str(data))
+    monkeypatch.setenv(MIRROR, str(data))
     for style in ("chat", "completion"):
         assert (
             command("prompts", entry, "--limit", 2, "--style", style, "--parts") == 0
@@ -57,7 +57,7 @@ def test_prompts_have_parts(
 @pytest.mark.long
 def test_functions_get_parts(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Functions get the same parts of the prompts of all benchmarks, and an error of those that have none."""
-    monkeypatch.setenv(ENVIRONMENT, str(data))
+    monkeypatch.setenv(MIRROR, str(data))
     seen: list[bool] = []
 
     def take_apart(prompt: lc.Prompt) -> str:
@@ -82,7 +82,7 @@ def test_functions_get_parts(data: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_task_without_lengths(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks that have no lengths need none, and their prompts have no length."""
-    monkeypatch.setenv(ENVIRONMENT, str(data))
+    monkeypatch.setenv(MIRROR, str(data))
     lengths = []
 
     def keep(prompt: lc.Prompt) -> str:
@@ -97,7 +97,7 @@ def test_questions_about_one_context_follow_each_other(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Questions about one context come one after another, although the data mixes them and the contexts are short."""
-    monkeypatch.setenv(ENVIRONMENT, str(data))
+    monkeypatch.setenv(MIRROR, str(data))
     contexts: list[str] = []
 
     def keep(prompt: lc.Prompt) -> str:
@@ -119,7 +119,7 @@ def test_questions_about_one_context_follow_each_other(
 
 def test_a_cut_prompt_has_parts(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts of a prompt that was cut to the window make the text that is sent."""
-    monkeypatch.setenv(ENVIRONMENT, str(data))
+    monkeypatch.setenv(MIRROR, str(data))
     prompts: list[lc.Prompt] = []
 
     def keep(prompt: lc.Prompt) -> str:

@@ -8,10 +8,13 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import helm_longctx.tasks
+from helm_longctx.tasks import STANDARD, DataRoot, Settings
+from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.extending.guide import Guide
 from tests.support.programs import BIN
 
@@ -83,6 +86,24 @@ def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
     assert stats["request_failed"] == 0
     groups = {path.stem for path in (suite / "groups").glob("*.json")}
     assert {"mystery", "mystery_4k", "mystery_whodunit"} <= groups
+
+
+def test_generated_text_fills_its_length_and_has_the_answer() -> None:
+    """The guide's generated questions have the answer's line once at each length, and take the lengths that it says."""
+    module: dict[str, Any] = {}
+    exec(GUIDE.files["codeword/codeword.py"], module)
+    benchmark, task = module["BENCHMARK"], module["FIND"]
+    assert benchmark.axis.longest == max(task.sizes) == STANDARD["128k"]
+    for length in task.sizes:
+        settings = Settings(length, num_samples=1)
+        (example,) = task.load(task, settings, DataRoot.find("."))
+        text = example.fields["context"]
+        assert text.count(f" is {example.references[0]}.") == 1
+        assert 0.85 * length < estimate_tokens(text) < length
+        answer = {"prediction": f" {example.references[0]}\n"}
+        assert task.score({**answer, "references": example.references}) == {
+            "exact_match": 1
+        }
 
 
 def test_only_public_names_are_used() -> None:

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import IO, NoReturn
 
 from helm_longctx.cli.main import main
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from tests.apps.exchange.fabricate import HELMET_NAME
 from tests.fuzz.cases import Done, Kind, run_forked
 from tests.fuzz.loaders import small_mirror
@@ -202,7 +202,7 @@ def run_command(
 
     def act() -> None:
         os.environ |= {
-            ENVIRONMENT: mirror,
+            MIRROR: mirror,
             "HF_HUB_OFFLINE": "1",
             **(environment or {}),
         }
@@ -256,9 +256,7 @@ def run(command: str, rng: random.Random) -> None:
         if rng.random() < 0.3:
             _damage(here, rng)
         mirrors = ("file", "folder", "/none", "")
-        environment = (
-            {ENVIRONMENT: rng.choice(mirrors[:3])} if rng.random() < 0.05 else None
-        )
+        environment = {MIRROR: rng.choice(mirrors[:3])} if rng.random() < 0.05 else None
         check(run_command(arguments, here, environment), arguments)
 
 

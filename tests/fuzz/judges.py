@@ -19,7 +19,8 @@ from helm_longctx.benchmarks.helmet.verdicts import (
     score_summary,
 )
 from helm_longctx.judging import entailment
-from helm_longctx.judging.judge import WAIT, Judge, JudgeReply, JudgeRequest
+from helm_longctx.judging.judge import Judge, JudgeReply, JudgeRequest
+from helm_longctx.run_settings import JUDGE_WAIT
 from tests.benchmarks.helmet.fabricate_replies import answer_replies, summary_replies
 from tests.fuzz.cases import Kind, check_finite
 from tests.fuzz.mutate import ODD_VALUES, mutated_text
@@ -151,7 +152,7 @@ class _OddClient(Client):
 
 
 def _calls(rng: random.Random) -> None:
-    with mock.patch.dict("os.environ", {WAIT: "0.000001"}):
+    with mock.patch.dict("os.environ", {JUDGE_WAIT: "0.000001"}):
         judge = Judge("tests/odd", "tests/odd", _OddClient(rng))
         parse = rng.choice((read_answer, entailment._parse_reply))
         check_reply(judge.ask(JudgeRequest("prompt", parse, 16, 0.0, 1.0, 0)))

@@ -19,9 +19,9 @@ from helm.common.general import asdict_without_nones
 import helm_longctx.plugin  # noqa: F401  # scenarios
 from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.mrcr import tasks as mrcr
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
 from helm_longctx.helm.scenario import LongContextScenario
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
@@ -158,7 +158,7 @@ def _run_loader(loader: str, rng: random.Random) -> None:
         with (
             _short_books(),
             _counted_in_bytes(),
-            mock.patch.dict(os.environ, {ENVIRONMENT: folder}),
+            mock.patch.dict(os.environ, {MIRROR: folder}),
         ):
             _load(benchmark, task)
 

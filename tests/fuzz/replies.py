@@ -18,9 +18,10 @@ from helm.common.general import asdict_without_nones
 from helm.common.request import RequestResult
 
 from helm_longctx.benchmarks.helmet.verdicts import read_answer
-from helm_longctx.judging.judge import WAIT, Judge, JudgeRequest
+from helm_longctx.judging.judge import Judge, JudgeRequest
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.results import failure_of, usage_of
+from helm_longctx.run_settings import JUDGE_WAIT
 from helm_longctx.runs.journal import Journal
 from tests.benchmarks.helmet.fabricate_replies import answer_replies
 from tests.chaos.server import Http
@@ -189,7 +190,7 @@ def _sending(
         server.content = (
             b"" if server.status == 204 else content
         )  # this status has no content
-    with mock.patch.dict("os.environ", {WAIT: "0.000001"}):
+    with mock.patch.dict("os.environ", {JUDGE_WAIT: "0.000001"}):
         yield
 
 

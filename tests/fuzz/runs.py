@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from tests.fuzz.cases import PATIENCE, Done, Kind
 from tests.fuzz.commands import check
 from tests.fuzz.loaders import small_mirror
@@ -93,7 +93,7 @@ def _helm_run(arguments: list[str], folder: Path) -> Done:
     """Run `helm-run`, and return its outcome. HELM logs to standard error, of which only errors count as messages."""
     environment = {
         **os.environ,
-        ENVIRONMENT: str(small_mirror()),
+        MIRROR: str(small_mirror()),
         "HF_HUB_OFFLINE": "1",
     }
     done = subprocess.run(

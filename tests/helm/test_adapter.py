@@ -31,7 +31,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, UnsupportedHelmError
 from helm_longctx.helm.adapter import LongContextAdapter
 from helm_longctx.helm.patches import make_our_adapter
 from helm_longctx.helm.scenario import to_instance
@@ -619,7 +619,7 @@ def test_helm_has_the_hook_that_we_need() -> None:
 def test_a_helm_without_the_hook_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
     """The registration raises an error if HELM has changed its adapter factory."""
     monkeypatch.delattr(AdapterFactory, "get_adapter")
-    with pytest.raises(RuntimeError, match="not supported"):
+    with pytest.raises(UnsupportedHelmError, match="not supported"):
         make_our_adapter.apply()
 
 

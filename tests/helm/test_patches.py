@@ -28,6 +28,7 @@ from helm.clients import auto_client
 from helm.common.local_context import LocalContext
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
+from helm_longctx.errors import UnsupportedHelmError
 from helm_longctx.helm import patches
 from helm_longctx.helm.patches import Patch, apply_patches
 from helm_longctx.redaction.logs import warn_once
@@ -87,12 +88,12 @@ def test_another_helm_is_refused(patch: Patch, monkeypatch: pytest.MonkeyPatch) 
     """A function that is missing or has other parameters ends in an error that names it."""
     monkeypatch.setattr(owner_of(patch), patch.name, lambda something_else: None)
     with pytest.raises(
-        RuntimeError,
-        match=rf"{patch.name} takes something_else instead of .* not supported",
+        UnsupportedHelmError,
+        match=rf"not supported, .*{patch.name} takes something_else instead of",
     ):
         patch.apply()
     monkeypatch.setattr(owner_of(patch), patch.name, None)
-    with pytest.raises(RuntimeError, match=rf"{patch.name} is gone"):
+    with pytest.raises(UnsupportedHelmError, match=rf"{patch.name} is gone"):
         patch.apply()
 
 

@@ -17,10 +17,10 @@ from helm.benchmark.model_deployment_registry import (
 
 import helm_longctx.plugin  # noqa: F401  # registers the baselines
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import TIMEOUT
 from helm_longctx.judging.keys import client as keys
 from helm_longctx.judging.keys.client import check_judge, find_official_judge
 from helm_longctx.redaction.logs import warn_once
+from helm_longctx.run_settings import JUDGE_TIMEOUT
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, serve
@@ -131,7 +131,7 @@ def test_a_judge_that_is_slower_than_calls_may_be(
     hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question has the limit of a call, so another host is found although the first one would answer later."""
-    monkeypatch.setenv(TIMEOUT, "0.5")
+    monkeypatch.setenv(JUDGE_TIMEOUT, "0.5")
     hosts[0].delay = 5.0
     assert find_official_judge(OFFICIAL, KEY) == AZURE
 

@@ -16,16 +16,14 @@ from helm.common.cache import SqliteCacheConfig
 
 from helm_longctx.helm.patches import apply_patches, apply_seed_patch
 from helm_longctx.judging.judge import (
-    TIMEOUT,
-    TRIES,
-    WAIT,
+    _TRIES,
     Judge,
     JudgeReply,
     JudgeRequest,
     ask_judges,
-    setting,
 )
 from helm_longctx.models.apis.sending import limit_time
+from helm_longctx.run_settings import JUDGE_TIMEOUT, JUDGE_WAIT, settings_in_use
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, asked_again, serve
@@ -57,8 +55,8 @@ def question(prompt: str = "How good is it?") -> JudgeRequest:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv(WAIT, "0.001")
-    monkeypatch.setenv(TIMEOUT, "60")
+    monkeypatch.setenv(JUDGE_WAIT, "0.001")
+    monkeypatch.setenv(JUDGE_TIMEOUT, "60")
     with serve(lambda prompt: json.dumps(VERDICT)) as running:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", running.address)
         yield running
@@ -70,7 +68,7 @@ def fault(
 ) -> Fault:
     """Return a fault. A timeout is short, and nothing else may depend on the machine's speed."""
     if request.param is Fault.TIMEOUT:
-        monkeypatch.setenv(TIMEOUT, "1")
+        monkeypatch.setenv(JUDGE_TIMEOUT, "1")
     found: Fault = request.param
     return found
 
@@ -90,7 +88,9 @@ def judge(kind: str, server: Server, folder: Path) -> Judge:
         )
         # Its own retries wait half a second; a deployment cannot say otherwise.
         client.client = client.client.with_options(max_retries=0)
-    return Judge(f"{kind}/j", "j/j", limit_time(client, setting(TIMEOUT)))
+    return Judge(
+        f"{kind}/j", "j/j", limit_time(client, settings_in_use().judge.timeout)
+    )
 
 
 def without_faults(reply: JudgeReply) -> None:
@@ -119,9 +119,9 @@ def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> Non
     assert reply.verdict is None
     assert reply.error
     assert "How good" not in reply.error
-    assert len(server.calls) == (3 if fault in KEPT else TRIES)
+    assert len(server.calls) == (3 if fault in KEPT else _TRIES)
     seeds = [body["seed"] for body in server.bodies]
-    assert seeds == ([42, 43, 44] if fault in KEPT else [42] * TRIES)
+    assert seeds == ([42, 43, 44] if fault in KEPT else [42] * _TRIES)
     texts = {
         Fault.UNREADABLE: "It reads well {on the whole.",
         Fault.SHORT: json.dumps(VERDICT)[:6],

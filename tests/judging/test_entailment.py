@@ -29,7 +29,8 @@ from helm_longctx.judging.entailment import (
     Pair,
     find_entailment,
 )
-from helm_longctx.judging.judge import WAIT, Judge
+from helm_longctx.judging.judge import Judge
+from helm_longctx.run_settings import JUDGE_WAIT
 from helm_longctx.tasks.judge_scores import TRUE_NLI
 from tests.data.hub_server import COMMIT, Hub, serve
 
@@ -438,7 +439,7 @@ def test_a_deployment_as_judge(
         "10",
     ]
     client = Client(replies)
-    monkeypatch.setenv(WAIT, "0.001")
+    monkeypatch.setenv(JUDGE_WAIT, "0.001")
     judge = DeploymentEntailment(Judge("org/model-a", "org/model", client))  # type: ignore[arg-type]
     asked = [(f"passage {number}", "claim") for number in range(len(replies))]
     assert judge.entails(asked) == [

@@ -21,8 +21,6 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm_longctx.benchmarks.any_jsonl import tasks as any_jsonl
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import (
-    READINGS,
-    WAIT,
     Judge,
     JudgeRequest,
     JudgeSpending,
@@ -33,7 +31,8 @@ from helm_longctx.judging.judge import (
     parse_judges,
 )
 from helm_longctx.models.apis import OpenAIClient
-from helm_longctx.models.apis.prices import PRICES, find_prices
+from helm_longctx.models.apis.prices import find_prices
+from helm_longctx.run_settings import JUDGE_READINGS, JUDGE_WAIT, PRICES
 from helm_longctx.tasks.answer import Usage
 from tests.judging.deployments import write_judges
 from tests.support.servers import faults
@@ -63,7 +62,7 @@ def question(prompt: str) -> JudgeRequest:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Start a server that grades a prompt by its length."""
-    monkeypatch.setenv(WAIT, "0.01")
+    monkeypatch.setenv(JUDGE_WAIT, "0.01")
     with serve(lambda prompt: str(len(prompt))) as running:
         yield running
 
@@ -125,7 +124,7 @@ def test_replies_that_cannot_be_read(
     assert (reply.verdict, len(reply.usages)) == (None, 3)
     assert [body["seed"] for body in server.bodies] == [42, 43, 44]
     assert len(judge.ask(question("a")).usages) == 0
-    monkeypatch.setenv(READINGS, "5")
+    monkeypatch.setenv(JUDGE_READINGS, "5")
     (judge,) = judges(server, "tests/unreadable")
     reply = judge.ask(question("a"))
     assert (reply.verdict, len(reply.usages)) == ({"grade": 1.0}, 2)

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from helm_longctx.environment import MAX_REPLY
 from helm_longctx.models.apis import oauth
 from helm_longctx.models.apis.oauth import (
     ClientCredentials,
@@ -19,6 +18,7 @@ from helm_longctx.models.apis.oauth import (
     request_token,
     token_source,
 )
+from helm_longctx.run_settings import MAX_REPLY, TOKEN_TIMEOUT
 from tests.judging.token_server import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -208,7 +208,7 @@ def test_a_redirect_is_not_followed(server: TokenServer) -> None:
 )
 def test_an_answer_without_end(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer without end is limited in bytes and seconds."""
-    monkeypatch.setenv(oauth.TIMEOUT, "1")
+    monkeypatch.setenv(TOKEN_TIMEOUT, "1")
     monkeypatch.setenv(MAX_REPLY, "1")
     told = "its response is too large|within 1 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"
     with attack(act) as server, pytest.raises(TokenError, match=told) as error:
@@ -226,7 +226,7 @@ def test_a_slow_token_server(
         server, "token", lambda *_: (time.sleep(1), (200, {"access_token": "late"}))[1]
     )
     assert request_token(client(server)).value == "late"
-    monkeypatch.setenv(oauth.TIMEOUT, "0.2")
+    monkeypatch.setenv(TOKEN_TIMEOUT, "0.2")
     told = (
         "no token from .* within 0.2 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"
     )

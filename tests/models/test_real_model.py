@@ -16,9 +16,9 @@ from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import Request
 
 from helm_longctx.benchmarks.mrcr import tasks as mrcr
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
 from helm_longctx.models.results import usage_of
+from helm_longctx.run_settings import MIRROR
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("gguf")
@@ -191,7 +191,7 @@ def test_chats_equal_generate(
 ) -> None:
     """The answers to LV-Eval's chats and MRCR's conversations have the tokens of plain `generate`."""
     write_long_texts(tmp_path)
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     monkeypatch.setattr(mrcr, "o200k_counter", lambda: lambda text: len(text) // 3)
     ids = prompt_ids(client, command, entry, "chat", 8000)
     assert len(ids) > 4000

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.results.boards import read_suite
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -61,7 +62,7 @@ GENERATED_TASKS |= GENERATED_LOGS
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run each test in an empty folder, where no official file is."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    monkeypatch.delenv(MIRROR, raising=False)
 
 
 def make_suite(command: Command) -> None:

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from helm_longctx.models.apis import batches
-from helm_longctx.models.apis.sending import WAIT
 from helm_longctx.models.baselines import lexical
+from helm_longctx.run_settings import WAIT
 from helm_longctx.runner.batches import collection, submission
 from tests.runner import making
 from tests.support.servers.batches import BatchServer, serve_batches

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.helm_log import helm_log
-from helm_longctx.models.apis.prices import PRICES
+from helm_longctx.run_settings import MIRROR, PRICES
 from helm_longctx.runs.prompts import read_prompts
 from tests.runner import making
 from tests.support.servers.llm import Server, serve
@@ -57,7 +56,7 @@ def books(
     file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_128k.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "mirror"))
     return texts
 
 

@@ -21,10 +21,10 @@ from helm_longctx.apps.costs.sections import (
 from helm_longctx.apps.report.build import write_instance_pages
 from helm_longctx.documents.document import Report
 from helm_longctx.errors import InputError
-from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.comparison import find_differences
 from helm_longctx.results.statistics.comparison import Decision
+from helm_longctx.run_settings import PRICES
 from helm_longctx.tasks.loading import grow
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example

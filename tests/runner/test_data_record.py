@@ -9,9 +9,9 @@ import pytest
 
 from helm_longctx.benchmarks.aa_lcr.tasks import DOCUMENTS_1_1, QUESTIONS_1_1
 from helm_longctx.data.download import sha256_of
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import read_results
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runs.files import DATA, read_data
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.benchmarks.aa_lcr.fabricate import build_version_1_1
@@ -24,7 +24,7 @@ def test_a_run_records_its_data(
     """The record has the files of the run, and the score of fabricated files is not taken for one of the pinned ones."""
     mirror = tmp_path / "mirror"
     build_version_1_1(mirror)
-    monkeypatch.setenv(ENVIRONMENT, str(mirror))
+    monkeypatch.setenv(MIRROR, str(mirror))
     run = make_run(
         tmp_path,
         "aa_lcr_v1_1:judge=none,model=longctx/lexical,model_deployment=test/cached",

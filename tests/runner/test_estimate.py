@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 
 from helm_longctx.benchmarks.longgenbench.tasks import CHECKS
 from helm_longctx.cli.main import app
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.run_settings import MIRROR
 from tests.benchmarks.longbench_write.fabricate import LENGTHS, build_longbench_write
 from tests.benchmarks.longgenbench.fabricate import build_longgenbench, rows
 from tests.runner import making
@@ -115,7 +116,7 @@ def test_judges_are_counted(
     mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An estimate has a question for each answer and judge, and no price for a judge without one."""
-    monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
+    monkeypatch.setenv(MIRROR, str(mirror.path))
     entry = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge={},model=longctx/lexical,model_deployment=test/plain"
     none = estimate(tmp_path, entry.format("none"))
     two = estimate(tmp_path, entry.format("longctx/lexical+test/cached"))
@@ -130,7 +131,7 @@ def test_long_outputs_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An estimate has texts of the required length, and a judge's request for each check of a whole text."""
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     build_longbench_write(tmp_path)
     build_longgenbench(tmp_path)
     rest = "judge=longctx/lexical,model=longctx/lexical,model_deployment=test/plain"

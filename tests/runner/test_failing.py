@@ -14,14 +14,14 @@ from helm.common.hierarchical_logger import hexception
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.environment import EXTRAS, TIMEOUT
+from helm_longctx.environment import EXTRAS
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis import calls
 from helm_longctx.models.apis.calls import WorkerPool
+from helm_longctx.run_settings import TIMEOUT, RunSettings
 from helm_longctx.runner import asking, engine
 from helm_longctx.runner.asking import GIVE_UP, CircuitBreaker
-from helm_longctx.runner.sending import DEFAULT_TRIES
 from helm_longctx.runs.journal import NAME, read_answers
 from helm_longctx.tasks.answer import Answer
 from tests.runner.making import ENTRY, PlainClient, make_run
@@ -64,10 +64,10 @@ def test_temporary_failures_are_tried_again(
     fail(
         monkeypatch,
         "Error code: 503",
-        lambda prompt: PlainClient.asked.count(prompt) < DEFAULT_TRIES - 1,
+        lambda prompt: PlainClient.asked.count(prompt) < RunSettings.tries - 1,
     )
     run = make_run(tmp_path, PLAIN)
-    assert len(PlainClient.asked) == 12 * DEFAULT_TRIES
+    assert len(PlainClient.asked) == 12 * RunSettings.tries
     assert not (run / NAME).exists()
 
 

@@ -11,11 +11,9 @@ import pytest
 from helm.benchmark.runner import Runner
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.data.root import ENVIRONMENT
-from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.models.results import add_facts, usage_of
+from helm_longctx.run_settings import MAX_COST, MIRROR, PRICES
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import (
     join_answers,
@@ -73,7 +71,7 @@ class ReasoningClient(making.PlainClient):
 def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Write fabricated questions, and register a model with prices."""
     build_longbench_v2(tmp_path / "data")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "data"))
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.001")
     prices = tmp_path / "prices.yaml"
     prices.write_text(json.dumps({"test/reasoning": {"input": 100, "output": 1000}}))

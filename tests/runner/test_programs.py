@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.data.root import ENVIRONMENT
-from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.results.statistics.intervals import mean_interval
+from helm_longctx.run_settings import MAX_COST, MIRROR, PRICES
 from helm_longctx.runner import LongContextRunner, programs
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runs.journal import NAME
@@ -281,7 +279,7 @@ def test_a_memory_is_fed_sessions_with_their_dates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On LongMemEval, a part is a session, in the order of dates; together they are the whole history."""
-    monkeypatch.setenv(ENVIRONMENT, str(build_longmemeval(tmp_path / "mirror")))
+    monkeypatch.setenv(MIRROR, str(build_longmemeval(tmp_path / "mirror")))
     monkeypatch.setattr(Diary, "fed", [])
     with serving() as server:
         entry = f"longmemeval:task=oracle,method=memory,turn=100000,system={__name__}.Diary{MODEL}"

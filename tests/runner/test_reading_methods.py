@@ -16,10 +16,10 @@ from helm.benchmark.model_deployment_registry import (
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import SANDBOX
 from helm_longctx.runs.scores import read_steps
 from helm_longctx.tasks import interpreter
 from helm_longctx.tasks.registry import find_benchmark
-from helm_longctx.tasks.sandbox import SETTING
 from helm_longctx.tasks.task import Settings
 from tests.runner import making
 from tests.runner.scripted_runs import MODEL, scores, serving
@@ -126,11 +126,11 @@ def test_recursive_has_to_be_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the setting no code of a model is run, and nothing is sent."""
-    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.delenv(SANDBOX, raising=False)
     with (
         serving() as server,
         pytest.raises(
-            InputError, match=f"method=recursive runs code .* set {SETTING}=bubblewrap"
+            InputError, match=f"method=recursive runs code .* set {SANDBOX}=bubblewrap"
         ),
     ):
         making.make_run(tmp_path, RECALL + "recursive" + MODEL, cache=False)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from helm.common.codec import to_json
 
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
 from helm_longctx.helm.run_specs import build_run_spec
 from helm_longctx.locks import LOCK
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runner.rejudge import Rejudger, _replace_run
 from helm_longctx.tasks.entry import split_entry
 from helm_longctx.tasks.registry import benchmark_of
@@ -29,7 +29,7 @@ def test_a_run_that_no_judge_scores(
     entry: str, judge: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run without judged tasks ends in one line, whether a judge is named or not."""
-    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    monkeypatch.delenv(MIRROR, raising=False)
     name, arguments = split_entry(entry)
     Path("run").mkdir()
     Path("run/run_spec.json").write_text(

@@ -14,11 +14,11 @@ from helm.common.request import Request, RequestResult
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.results import add_facts
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import join_answers, split_answers
 from helm_longctx.runner.machines.shards import OneShard
@@ -220,7 +220,7 @@ def test_only_the_cut_one_of_two_requests_is_sent_again(
 ) -> None:
     """Of a question with two requests, the first is not sent again if only the second answer was cut."""
     build_longbench_v2(tmp_path / "data")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "data"))
     monkeypatch.setattr(
         WordyClient,
         "needs",

@@ -13,9 +13,9 @@ from helm.benchmark.model_deployment_registry import (
 )
 from helm.common.local_context import LocalContext
 
-from helm_longctx.environment import DEFAULT_TIMEOUT, TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.sending import Sender
+from helm_longctx.run_settings import TIMEOUT, RunSettings, settings_in_use
 from helm_longctx.runner.sending import make_sender
 
 OPENAI = "helm.clients.openai_client.OpenAIClient"
@@ -29,16 +29,16 @@ def sender(folder: Path, class_name: str, **arguments: Any) -> Sender:
     register_model_deployment(
         ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical")
     )
-    return make_sender(LocalContext(str(folder)), name)
+    return make_sender(LocalContext(str(folder)), name, settings_in_use())
 
 
 @pytest.mark.parametrize(
     ("class_name", "arguments", "limit"),
     [
-        (OPENAI, {"api_key": "sk"}, DEFAULT_TIMEOUT),
-        (OPENAI, {"api_key": "sk", "timeout": 7}, DEFAULT_TIMEOUT),
+        (OPENAI, {"api_key": "sk"}, RunSettings.request_timeout),
+        (OPENAI, {"api_key": "sk", "timeout": 7}, RunSettings.request_timeout),
         (OPENAI, {"api_key": "sk", "timeout": 7200}, 7200),
-        ("tests.runner.making.PlainClient", {}, DEFAULT_TIMEOUT),
+        ("tests.runner.making.PlainClient", {}, RunSettings.request_timeout),
         ("helm_longctx.models.baselines.clients.NullClient", {}, None),
     ],
 )

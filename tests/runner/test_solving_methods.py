@@ -11,7 +11,7 @@ import pytest
 from helm_longctx.benchmarks.oolong.data import DATASET, LABELLED_TEXT
 from helm_longctx.benchmarks.oolong.prompts import PAIR_CONDITIONS
 from helm_longctx.benchmarks.oolong.tasks import answer_synth
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runs.scores import read_steps
 from tests.benchmarks.officeqa.fabricate import build_officeqa, make_rows
 from tests.benchmarks.oolong.fabricate import build_oolong, synth_rows
@@ -60,7 +60,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fabricate the data of both benchmarks."""
     build_oolong(tmp_path / "mirror")
     build_sources(tmp_path / "mirror")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "mirror"))
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.001")
 
 

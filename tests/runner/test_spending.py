@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.results import add_facts
+from helm_longctx.run_settings import MAX_COST, PRICES
 from helm_longctx.tasks.answer import Usage
 from tests.runner import making
 

@@ -14,7 +14,8 @@ import pytest
 import zstandard
 from helm.benchmark.runner import Runner
 
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runner.verification import find_faults, find_runs
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.records import RECORDS
@@ -96,7 +97,7 @@ def test_several_headlines(
     tmp_path: Path, mirror: DataRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is found in a run whose score is the mean of several metrics' means."""
-    monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
+    monkeypatch.setenv(MIRROR, str(mirror.path))
     entry = "helmet_cite:task=asqa,length=8k,num_samples=3,judge=none,model=longctx/lexical,model_deployment=test/plain"
     assert list(find_faults(make_run(tmp_path, entry))) == []
 

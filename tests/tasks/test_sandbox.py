@@ -16,6 +16,7 @@ import pytest
 from helm_longctx.benchmarks.longproc import tasks
 from helm_longctx.benchmarks.longproc.tasks import check_programs, compile_program
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import SANDBOX
 from helm_longctx.tasks import interpreter
 from helm_longctx.tasks.interpreter import TOTAL_SECONDS
 from helm_longctx.tasks.sandbox import (
@@ -27,7 +28,6 @@ from helm_longctx.tasks.sandbox import (
     MOST_OPEN_FILES,
     MOST_OUTPUT,
     PROGRAM,
-    SETTING,
     ProgramResult,
     check_sandbox,
     run,
@@ -71,15 +71,15 @@ def numbers(outcome: ProgramResult) -> list[int]:
 
 def test_it_has_to_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the setting nothing is run, and an unknown sandbox is none."""
-    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.delenv(SANDBOX, raising=False)
     with pytest.raises(
         InputError,
-        match=f"^programs run only if you allow it: set {SETTING}=bubblewrap",
+        match=f"^programs run only if you allow it: set {SANDBOX}=bubblewrap",
     ):
         check_sandbox("programs run")
-    monkeypatch.setenv(SETTING, "docker")
+    monkeypatch.setenv(SANDBOX, "docker")
     with pytest.raises(
-        InputError, match=f"^{SETTING}='docker' is invalid; give bubblewrap$"
+        InputError, match=f"^{SANDBOX}='docker' is invalid; give bubblewrap$"
     ):
         check_sandbox("programs run")
 
@@ -88,7 +88,7 @@ def test_a_machine_without_bubblewrap(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The error names what is needed."""
-    monkeypatch.setenv(SETTING, BUBBLEWRAP)
+    monkeypatch.setenv(SANDBOX, BUBBLEWRAP)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
         InputError,

@@ -9,6 +9,7 @@ the run. The same command in the same folder continues a run that was interrupte
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -25,11 +26,11 @@ from core_evals.helm_longctx.settings import (
     name_model,
 )
 from helm_longctx.cli.main import main as run_command
-from helm_longctx.data.root import ENVIRONMENT
-from helm_longctx.environment import EnvironmentValues, is_installed, require_modules
+from helm_longctx.environment import is_installed, require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
 from helm_longctx.judging.keys.client import describe_key, family_of
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.counting import load_encoding
 
 
@@ -104,9 +105,11 @@ def main(text: str) -> None:
         print(f"{path}:\n{path.read_text(encoding='utf-8')}", file=sys.stderr)
     # HELM's medical run entries take the folder as an argument.
     data = None if name in MEDICAL else request["extra"]["data_path"]
-    values = {ENVIRONMENT: str(Path(data).expanduser().resolve())} if data else {}
+    settings = settings_in_use()
+    if data:
+        settings = replace(settings, mirror=Path(data).expanduser().resolve())
     sys.argv = ["helm-longctx", "run", str(path)]
-    with EnvironmentValues(values).use():
+    with settings.use():
         run_command()
 
 

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from importlib import metadata
 from io import StringIO
 from pathlib import Path
@@ -25,10 +26,9 @@ from helm_longctx.config.shared import (
     register_local_path,
     without_helms_log,
 )
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.environment import (
-    EnvironmentValues,
     explain_torchvision,
     ignore_broken_torchvision,
     page_address,
@@ -41,6 +41,7 @@ from helm_longctx.helm_api import (
 )
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_folder
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
@@ -416,7 +417,7 @@ def _without_disturbance() -> Iterator[None]:
     """Log nothing, and ignore the user's mirror: one that lacks data must not stop a run that needs none."""
     logging.disable()
     try:
-        with EnvironmentValues({ENVIRONMENT: ""}).use():
+        with replace(settings_in_use(), mirror=None).use():
             yield
     finally:
         logging.disable(logging.NOTSET)

@@ -105,7 +105,8 @@ def _run(
 ) -> None:
     _check_names(config)
     from helm_longctx.apps.reproduction import protocols
-    from helm_longctx.config.plan import make_plan, make_settings  # this imports HELM
+    from helm_longctx.config.plan import make_plan  # this imports HELM
+    from helm_longctx.config.settings import make_settings
 
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials

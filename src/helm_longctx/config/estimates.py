@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.terminal import print_table
+from helm_longctx.results.statistics.level import SIGNIFICANCE_TEXT
 from helm_longctx.tasks.lengths import length_label
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def print_plans(
     detect: float | None,
 ) -> None:
     """Print which difference of two models each task detects, and which sample a wanted difference needs."""
+    from helm_longctx.results.statistics.power import POWER  # numpy is slow to import
+
     for deployment in dict.fromkeys(plan.deployment for plan in plans):
         print_table(
             _plan_table(
@@ -97,7 +100,8 @@ def print_plans(
         )
     sources = ", ".join(sorted({plan.source for plan in plans}))
     print(
-        f"Detected: with 80 % power at 5 %, for one comparison of two models. Variances: {sources}."
+        f"Detected: with {100 * POWER:g} % power at {SIGNIFICANCE_TEXT}, for one"
+        f" comparison of two models. Variances: {sources}."
     )
 
 

@@ -12,7 +12,7 @@ from helm_longctx.config import local_models
 from helm_longctx.config.local_models import list_models, make_files, model_name
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.config.source_map import KeyPath
-from helm_longctx.environment import page_address, read_setting
+from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
@@ -37,6 +37,7 @@ from helm_longctx.models.endpoints.registration import (
     load_tokenizer,
     make_entries,
 )
+from helm_longctx.run_settings import read_variable
 from helm_longctx.tasks.lengths import parse_length
 
 _DEPLOYMENTS = "model_deployments.yaml"
@@ -174,7 +175,7 @@ class ModelBook:
             tokens = None
         variables = []
         for variable in (model.api_key_env, tokens, *headers):
-            if variable and not read_setting(variable):
+            if variable and not read_variable(variable):
                 variables.append(variable)
         if variables and not self._config.dry_run:
             raise InputError(

@@ -15,10 +15,10 @@ from helm_longctx.config.local_models import (
     plain_models,
 )
 from helm_longctx.config.models import ModelBook
-from helm_longctx.config.schema import CredentialNames, Endpoint, RunConfig
+from helm_longctx.config.schema import Endpoint, RunConfig
+from helm_longctx.config.settings import list_key_variables, list_limits
 from helm_longctx.config.source_map import KeyPath, SourceMap
 from helm_longctx.data.root import DataRoot
-from helm_longctx.environment import MAX_COST, TIMEOUT, EnvironmentValues, read_setting
 from helm_longctx.errors import InputError, is_format_error, list_choices, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs, read_conf
 from helm_longctx.helm.names import check_name
@@ -34,14 +34,11 @@ from helm_longctx.helm_api import RunSpec
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
-from helm_longctx.models.apis.prices import PRICES, read_prices
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.redaction.text import register_environment
 from helm_longctx.results.suite import suite_path
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
 from helm_longctx.runner.resuming import earlier_name, retry_factor
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
-from helm_longctx.runner.sending import TRIES
 from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.stopping import group_specs
 from helm_longctx.runs.files import check_run_name, find_incomplete_files
@@ -205,70 +202,6 @@ def make_runner(config: RunConfig) -> LongContextRunner:
     return runner
 
 
-def make_settings(config: RunConfig) -> EnvironmentValues:
-    """Return the limits of a configuration and the keys of its judges, or raise an `InputError` if a key is missing."""
-    values = _limits(config)
-    for variable, (name, path) in _keys(config).items():
-        values[variable] = read_setting(name).strip()
-        if not values[variable] and not config.dry_run:
-            about = f"={name}: this environment variable is not set; set it, or name another one"
-            raise config.source_map.error(path, about)
-    # The other usual variables of the families whose keys the configuration names are not used.
-    families = []
-    for name in type(config.judge.keys).model_fields:
-        if getattr(config.judge.keys, name):
-            families.append(name)
-    kinds = ("API_KEY", *(field.upper() for field in CredentialNames.model_fields))
-    unused: list[str] = []
-    for family in families:
-        for kind in kinds:
-            unused.append(f"{family.upper()}_JUDGE_{kind}")
-    register_environment(values)
-    return EnvironmentValues({**dict.fromkeys(unused, ""), **values})
-
-
-def _limits(config: RunConfig) -> dict[str, str]:
-    limits = config.limits
-    if limits.max_retries is None:
-        tries = None
-    else:
-        tries = limits.max_retries + 1
-    values = {
-        TIMEOUT: limits.request_timeout,
-        MAX_COST: limits.max_cost,
-        TRIES: tries,
-        PRICES: limits.prices,
-    }
-    if limits.prices:
-        with config.source_map.at(("limits", "prices")):
-            read_prices(limits.prices)
-    # All digits are written, but 25.0 as 25.
-    whole = {}
-    for name, value in values.items():
-        if isinstance(value, float) and value.is_integer():
-            whole[name] = int(value)
-    limits_text = {}
-    for name, value in (values | whole).items():
-        if value is not None:
-            limits_text[name] = str(value)
-    return limits_text
-
-
-def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return, for each key variable of a judge, the variable that the configuration names for it, and its key path."""
-    variables: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for family in type(config.judge.keys).model_fields:
-        key = getattr(config.judge.keys, family)
-        path = ("judge", "keys", family)
-        if isinstance(key, CredentialNames):
-            for field in type(key).model_fields:
-                if name := getattr(key, field):
-                    variables[f"{family}_judge_{field}".upper()] = name, (*path, field)
-        elif key:
-            variables[f"{family}_JUDGE_API_KEY".upper()] = key, path
-    return variables
-
-
 def _make_specs(config: RunConfig, entries: Sequence[_PlannedEntry]) -> list[RunSpec]:
     names = plain_models(config)
     most = config.limits.max_eval_instances
@@ -298,10 +231,10 @@ def _run_command(
     config: RunConfig, entries: Sequence[str], models: Sequence[str]
 ) -> str:
     variables = {}
-    for name, value in _limits(config).items():
+    for name, value in list_limits(config).items():
         variables[name] = shlex.quote(value)
     # The shell fills in the key, so no key is printed.
-    for name, (source, _) in _keys(config).items():
+    for name, source in list_key_variables(config).items():
         if source != name:
             variables[name] = f'"${source}"'
     options = {

@@ -52,6 +52,7 @@ from helm_longctx.data.jsonl import (
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import MOST_NAMED, check_ratio, first_in_zip, unzip
 from helm_longctx.errors import InputError, ShapeError
+from helm_longctx.run_settings import check_repository_setting, settings_in_use
 
 _PARQUET_REVISION = "refs/convert/parquet"
 _PARQUET = ".parquet"
@@ -295,7 +296,7 @@ class HubFile(SingleFile):
     """One file of a hub repository.
 
     Args:
-        setting: name of an environment variable that can name another repository with the same file.
+        setting: name of an environment variable that can name another repository with the same file. It ends in `_REPO`.
         commit: commit of `repo`. An empty one stands for the latest. Of another repository, the latest commit is read.
         sha256: SHA-256 of the file. Without it, the file is checked only against the hub's digest.
     """
@@ -310,11 +311,14 @@ class HubFile(SingleFile):
 
     title = "{0.name} of hub {0.kind} {0.repo_id}"
 
+    def __post_init__(self) -> None:
+        if self.setting is not None:
+            check_repository_setting(self.setting)
+
     @property
     def repo_id(self) -> str:
         """The repository to download it from: the one that `setting` names, or else `repo`."""
-        # No variable has an empty name, so without a setting this is None.
-        return os.environ.get(self.setting or "") or self.repo
+        return settings_in_use().repositories.get(self.setting or "") or self.repo
 
     @property
     def revision(self) -> str:
@@ -387,7 +391,8 @@ class HubFiles(Source):
     Args:
         names: the names of the files in the repository. No two of them differ only in their folders.
         path: the folder under the data root that receives them.
-        setting: name of an environment variable that can name another repository with the same files.
+        setting: name of an environment variable that can name another repository with the same files. It ends in
+            `_REPO`.
         commit: commit of `repo`. Of another repository, the latest commit is read.
     """
 
@@ -399,10 +404,13 @@ class HubFiles(Source):
 
     title = "files of hub data set {0.repo_id}"
 
+    def __post_init__(self) -> None:
+        check_repository_setting(self.setting)
+
     @property
     def repo_id(self) -> str:
         """The repository to download them from."""
-        return os.environ.get(self.setting) or self.repo
+        return settings_in_use().repositories.get(self.setting) or self.repo
 
     @property
     def paths(self) -> list[str]:

@@ -36,6 +36,7 @@ from helm_longctx.data.unpack import BLOCK, Provenance, first_in_tar, normalize,
 from helm_longctx.data.web import pin_address
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
+from helm_longctx.run_settings import check_repository_setting, settings_in_use
 
 _MOST_PINNED = 16 << 20
 """Largest size of a pinned file in bytes. Without a limit, a server that never stops sending would fill the disk."""
@@ -49,7 +50,7 @@ class Release:
 
     Args:
         setting: environment variable that can name a repository, `org/name[@revision]`, that holds the release
-            unpacked, at its top or under `prefix`.
+            unpacked. It ends in `_REPO`. The files are at its top or under `prefix`.
         archive: name of the archive in the repository, a gzip-compressed tar file.
         commit: commit of the repository, empty for the latest one.
         sha256: SHA-256 of the archive, empty if it is not known. It is then checked only against the hub's digest.
@@ -62,6 +63,9 @@ class Release:
     prefix: str = "data/"
     commit: str = ""
     sha256: str = ""
+
+    def __post_init__(self) -> None:
+        check_repository_setting(self.setting)
 
     def member(self, path: str) -> str:
         """Return the archive's name of a file under the data root, or raise an `InputError` if it is not in it."""
@@ -170,7 +174,7 @@ def ensure_release_files(
     if not absent:
         return
     wanted = {release.member(path): path for path in absent}
-    unpacked = os.environ.get(release.setting)
+    unpacked = settings_in_use().repositories.get(release.setting)
     folder = root / release.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from helm_longctx.environment import read_setting
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import MIRROR, settings_in_use
 
-ENVIRONMENT = "HELM_LONGCTX_DATA"
 _CACHE_NAME = "helm_longctx"
 
 USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
@@ -54,17 +53,17 @@ class DataRoot:
     @staticmethod
     def find(benchmark_output: str | Path = "benchmark_output") -> DataRoot:
         """Return the mirror that `HELM_LONGCTX_DATA` names, or the cache; an `InputError` if it is no folder."""
-        mirror = read_setting(ENVIRONMENT)
-        if not mirror:
+        mirror = settings_in_use().mirror
+        if mirror is None:
             return DataRoot(
                 Path(benchmark_output) / "scenarios" / _CACHE_NAME, mirror=False
             )
         # Without this check, a misspelled folder would be reported as missing files.
-        if not Path(mirror).is_dir():
+        if not mirror.is_dir():
             raise InputError(
-                f"{ENVIRONMENT}={mirror!r} is not a folder; set it to a mirror folder, or unset it"
+                f"{MIRROR}={str(mirror)!r} is not a folder; set it to a mirror folder, or unset it"
             )
-        return DataRoot(Path(mirror), mirror=True)
+        return DataRoot(mirror, mirror=True)
 
     def __truediv__(self, relative: str) -> Path:
         return self.path / relative
@@ -94,5 +93,5 @@ class DataRoot:
             names += f" and {len(absent) - _MOST_NAMES} more files"
         where = str(self.path)
         if self.mirror:
-            where = f"{ENVIRONMENT}={where!r} (a mirror: nothing is downloaded)"
+            where = f"{MIRROR}={where!r} (a mirror: nothing is downloaded)"
         return InputError(f"{where} lacks {names}; get it with: {fetch}")

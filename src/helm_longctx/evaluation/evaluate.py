@@ -207,7 +207,8 @@ def _make_runs(
     """Make the runs, and return their results."""
     import helm_longctx.plugin  # noqa: F401 - what it registers once stays registered
     from helm_longctx.config.load import load_config
-    from helm_longctx.config.plan import make_plan, make_settings
+    from helm_longctx.config.plan import make_plan
+    from helm_longctx.config.settings import make_settings
     from helm_longctx.config.shared import fill_registries
     from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult

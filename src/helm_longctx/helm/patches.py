@@ -37,10 +37,9 @@ from helm.benchmark.model_deployment_registry import (
 )
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.environment import request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import refuse_runs
-from helm_longctx.helm_api import check_records, describe_helm
+from helm_longctx.helm_api import check_records, refuse_helm
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
@@ -54,6 +53,7 @@ from helm_longctx.redaction.text import (
     register_credentials,
     register_environment,
 )
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.sample import Sample
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Patch:
     replacement: Callable[..., Any]
 
     def apply(self) -> bool:
-        """Replace the function once, and return whether that was now; a `RuntimeError` if HELM's has changed."""
+        """Replace the function once, and return whether that was now; an `UnsupportedHelmError` if HELM's has changed."""
         module, _, cls = self.owner.partition(":")
         owner: Any = importlib.import_module(module)
         owner = getattr(owner, cls, None) if cls else owner
@@ -103,10 +103,7 @@ class Patch:
                 what = (
                     f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
                 )
-            raise RuntimeError(
-                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of"
-                f" crfm-helm is not supported. Installed is {describe_helm()}"
-            )
+            raise refuse_helm(f"{self.owner}.{self.name} {what}")
 
         @functools.wraps(theirs)
         def ours(*arguments: Any, **named: Any) -> Any:
@@ -252,7 +249,8 @@ def _limit_posts(
 ) -> Any:
     """`requests` reads replies of any size, and most of HELM's clients wait for them without a limit."""
     is_limited = _is_of_post(request) and not stream
-    timeout = request_timeout() if is_limited and timeout is None else timeout
+    if is_limited and timeout is None:
+        timeout = settings_in_use().request_timeout
     proxies = {} if _is_of_post(request) and is_direct(request.url) else proxies
     response = theirs(self, request, stream, timeout, verify, cert, proxies)
     response.raw = LimitedBody(response.raw) if is_limited else response.raw
@@ -499,7 +497,7 @@ def has_our_adapter() -> bool:
 
 
 def apply_patches() -> None:
-    """Change HELM (caches, redaction, warnings, times), or raise a `RuntimeError`. Idempotent."""
+    """Change HELM (caches, redaction, warnings, times), or raise an `UnsupportedHelmError`. Idempotent."""
     check_records()
     # This comes before anything is logged.
     register_environment()
@@ -525,7 +523,7 @@ def log_what_helm_prints() -> None:
 
 
 def apply_seed_patch() -> None:
-    """Make HELM's client for OpenAI's protocol, if it is installed, send seeds, or raise a `RuntimeError`."""
+    """Make HELM's client for OpenAI's protocol, if it is installed, send seeds, or raise an `UnsupportedHelmError`."""
     # HELM's module for OpenAI can be imported only if the package `openai` is installed.
     if importlib.util.find_spec("openai") is not None:
         _send_seeds.apply()
@@ -548,7 +546,7 @@ def yaml_reader(load: Callable[[Any], Any]) -> Iterator[None]:
 
 
 def apply_slurm_patch(module: str) -> None:
-    """Make the jobs of HELM's Slurm runner load plugins, or raise a `RuntimeError`. Idempotent."""
+    """Make the jobs of HELM's Slurm runner load plugins, or raise an `UnsupportedHelmError`. Idempotent."""
 
     @_replaces("helm.benchmark.slurm_runner", "submit_slurm_job", of_runs=False)
     def submit_other_worker(

@@ -23,7 +23,6 @@ from helm_longctx.judging.judge import (
     JudgeReply,
     JudgeRequest,
     ask_judges,
-    check_settings,
     find_judges,
     parse_judges,
 )
@@ -34,6 +33,7 @@ from helm_longctx.judging.keys.client import (
 )
 from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.judgement import ANSWER, Judgement
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Record, Task
@@ -116,7 +116,8 @@ class AnswerAnnotator(JudgeAnnotator):
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
         """Check each judge's deployment, key, model and settings, or raise an `InputError`."""
-        check_settings()
+        # A wrong value in the environment is refused here, before a request is sent.
+        settings_in_use()
         names = [] if judge == "auto" else parse_judges(judge)
         if credentials is None:
             return

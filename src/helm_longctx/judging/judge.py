@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from helm.benchmark import model_deployment_registry as registry
 from tqdm import tqdm
 
-from helm_longctx.environment import number_setting, page_address, require
+from helm_longctx.environment import page_address, require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
@@ -33,26 +33,13 @@ from helm_longctx.models.results import (
 from helm_longctx.models.sampling import SampledRequest
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error, digest
 from helm_longctx.redaction.text import redact
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.answer import Usage
 
 if TYPE_CHECKING:
     from helm_longctx.helm_api import AutoClient
 
-WAIT = "HELM_LONGCTX_JUDGE_WAIT"
-"""Environment variable: longest wait in seconds after the first failed call. It doubles with each further one."""
-
-TIMEOUT = "HELM_LONGCTX_JUDGE_TIMEOUT"
-"""Environment variable: seconds that a call may take. Providers' libraries would wait ten minutes."""
-
-READINGS = "HELM_LONGCTX_JUDGE_READINGS"
-"""Environment variable: number of replies to request until one has a verdict."""
-
-PARALLEL = "HELM_LONGCTX_JUDGE_PARALLEL"
-"""Environment variable: number of parallel calls to judges."""
-
-DEFAULTS = {WAIT: 2.0, TIMEOUT: 300.0, READINGS: 3.0, PARALLEL: 8.0}
-
-TRIES = 6
+_TRIES = 6
 """Attempts at a call that keeps failing."""
 
 _MORE_TOKENS = f"give its deployment thinking_tokens, see {page_address('judges')}"
@@ -64,24 +51,13 @@ VerdictFields = Mapping[str, Any]
 """The grades that were parsed from a reply, by name."""
 
 
-def setting(name: str) -> float:
-    """Return the value of one of these settings, or raise an `InputError` if it is invalid."""
-    return number_setting(name, DEFAULTS[name], whole=name in (READINGS, PARALLEL))
-
-
-def check_settings() -> None:
-    """Check all settings, so that a mistake is reported before the first request."""
-    for name in DEFAULTS:
-        setting(name)
-
-
 @dataclass(frozen=True)
 class JudgeRequest:
     """A request to a judge.
 
     Args:
         seed: seed of the first reply, for judges that take one (OpenAI's protocol). None sends none.
-        readings: how many replies are requested until one has a verdict, by default the environment's setting.
+        readings: how many replies are requested until one has a verdict, by default as `JudgeSettings` says.
         system: the system message. For a judge that takes none, it stands before the prompt.
     """
 
@@ -121,14 +97,15 @@ class Judge:
         messages: list[dict[str, str]] | None = None,
         takes_system: bool = False,
     ):
+        settings = settings_in_use().judge
         self.name = deployment
         self.model = model
         self._messages = messages
         self._sender = Sender(
-            client, Retries(TRIES, setting(WAIT), takes_any_reply=True)
+            client, Retries(_TRIES, settings.wait, takes_any_reply=True)
         )
         self._takes_system = takes_system
-        self._readings = int(setting(READINGS))
+        self._readings = settings.readings
         # Locks are stored by digests, because these are short: a judge gets thousands of long prompts.
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -383,7 +360,7 @@ def ask_judges(
         return reply
 
     with bar:
-        replies = call_all(ask, slots, int(setting(PARALLEL)))
+        replies = call_all(ask, slots, settings_in_use().judge.parallel)
     for (number, judge, name), reply in zip(slots, replies, strict=True):
         by_item[number][judge.name][name] = reply
     _log_outcome(by_item, spending)

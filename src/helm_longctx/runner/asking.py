@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.helm_api import Request, RequestResult, RequestState
@@ -25,6 +24,7 @@ from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.objects import PromptFacts, with_facts
 from helm_longctx.models.results import answer_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.run_settings import TIMEOUT
 from helm_longctx.runner.engine import (
     PendingRequest,
     QueuedRequest,

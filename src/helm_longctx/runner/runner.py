@@ -23,7 +23,6 @@ from helm.common.cache import cache_stats
 
 from helm_longctx.data.fetch import describe_files
 from helm_longctx.data.root import DataRoot
-from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.command_line import log_next_command
@@ -46,6 +45,7 @@ from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import lock_run
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.run_settings import RunSettings, settings_in_use
 from helm_longctx.runner.cache import server_digest, with_digest_cache
 from helm_longctx.runner.interruptions import (
     explain_full_disk,
@@ -221,12 +221,14 @@ class LongContextRunner(Runner):
         execution_spec: ExecutionSpec,
         *arguments: Any,
         strategy: Strategy | None = None,
+        settings: RunSettings | None = None,
         **options: Any,
     ):
         apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
         self.strategy = strategy or Strategy()
-        self.limit = Limit(max_cost())
+        self.settings = settings or settings_in_use()
+        self.limit = Limit(self.settings.max_cost)
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._is_only_run = False
@@ -252,9 +254,8 @@ class LongContextRunner(Runner):
         self._left = Counter(spec.adapter_spec.model_deployment for spec in whole)
         failure: RunnerError | None = None
         try:
-            with self.strategy.start(
-                self, [spec for spec in whole if self.streams(spec)]
-            ):
+            streamed = [spec for spec in whole if self.streams(spec)]
+            with self.settings.use(), self.strategy.start(self, streamed):
                 super().run_all(whole)
         except RunnerError as error:
             failure = error
@@ -463,7 +464,7 @@ class LongContextRunner(Runner):
         if entry is not None:
             entry.check_machine()
         # This comes before the data is read, so that a missing package or key ends the run within seconds.
-        sender = make_sender(self.executor.context, deployment)
+        sender = make_sender(self.executor.context, deployment, self.settings)
         if entry is not None:
             request = entry.settings.request
             check_drawing(request.sampling, run_spec.adapter_spec)

@@ -8,24 +8,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Problem, failure_of_error
 from helm_longctx.helm_api import Client, Context, LocalContext, get_model_deployment
 from helm_longctx.models.apis.sending import (
-    DEFAULT_WAIT,
-    WAIT,
     Retries,
     Sender,
     limit_time,
 )
 from helm_longctx.models.endpoints.registration import LOCAL_CLIENTS
 from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.run_settings import RunSettings
 from helm_longctx.runs.files import read_model
-
-TRIES = "HELM_LONGCTX_TRIES"
-DEFAULT_TRIES = 6
-"""Number of attempts at a request that fails temporarily. By default they take as long as HELM's own retries."""
 
 _IN_PROCESS = (
     "helm.clients.huggingface_client",
@@ -48,19 +42,18 @@ _PACKAGES = (
 """Packages whose versions can change the answers of a model in this process."""
 
 
-def make_sender(context: Context, deployment: str) -> Sender:
+def make_sender(context: Context, deployment: str, settings: RunSettings) -> Sender:
     """Return the sender of requests to a deployment. A remote context sends them to a HELM server, which has clients.
 
     Raises an `InputError` if the client cannot be made: a package or a key is missing, or an argument is wrong.
     """
-    limit = request_timeout()
-    tries = int(number_setting(TRIES, DEFAULT_TRIES, whole=True))
-    retries = Retries(tries, number_setting(WAIT, DEFAULT_WAIT))
+    limit = settings.request_timeout
+    retries = Retries(settings.tries, settings.wait)
     if not isinstance(context, LocalContext):
         return Sender(context, retries, limit)
     client = find_client(context, deployment)
     if any(base.__module__.startswith(_IN_PROCESS) for base in type(client).__mro__):
-        return Sender(limit_time(client, DEFAULT_TIMEOUT), retries)
+        return Sender(limit_time(client, RunSettings.request_timeout), retries)
     # The deployment's own timeout counts if it is longer.
     own = getattr(getattr(client, "client", None), "timeout", None)
     if isinstance(own, int | float):

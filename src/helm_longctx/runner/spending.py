@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.helm.registry import find_client_arguments
-from helm_longctx.models.apis.prices import PRICES, Prices, find_prices
+from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.scoring import count_texts, input_tokens
+from helm_longctx.run_settings import MAX_COST, PRICES
 from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.tasks.answer import Answer, Usage

@@ -21,6 +21,7 @@ from helm_longctx.tasks.benchmark import (
     read_errata,
     task_fields,
 )
+from helm_longctx.tasks.generated_text import draw_lines, insert_lines
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.methods.memory import make_memory_method
@@ -50,6 +51,6 @@ __all__ = [
     "DataRoot", "Erratum", "Example", "FileRow", "FollowUp", "HubDataset", "HubFile", "HubZip", "InputError",
     "JsonArray", "JsonLines", "Judgement", "Message", "Method", "Metric", "PinnedFile", "Prompt", "Published",
     "Question", "Reasoning", "Record", "Release", "ReleaseFile", "RepositoryFolder", "Scores", "Settings", "Shape",
-    "Task", "Template", "Terms", "Types", "Variant", "WebFile", "WheelFile", "are_all", "is_number", "is_text",
-    "is_whole", "make_memory_method", "read_benchmark", "read_errata", "task_fields",
+    "Task", "Template", "Terms", "Types", "Variant", "WebFile", "WheelFile", "are_all", "draw_lines", "insert_lines",
+    "is_number", "is_text", "is_whole", "make_memory_method", "read_benchmark", "read_errata", "task_fields",
 ]  # fmt: skip

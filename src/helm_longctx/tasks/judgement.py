@@ -36,7 +36,7 @@ class Judgement:
         rubric: all that decides about grades besides the answer, or (record) → the same. Runs with different rubrics
             cannot be compared.
         temperature, top_p, seed: sampling of the judge. Without a seed, none is sent.
-        readings: how many replies are requested until one has a verdict, by default the environment's setting.
+        readings: how many replies are requested until one has a verdict, by default as `JudgeSettings` says.
         counts_silence: whether an answer about which there is nothing to ask has a verdict, too.
         silence_reply: the reply that stands for a judge's about each part of an empty answer, with which it is wrong.
             Judges call some empty answers right. None if the judge is always asked.

@@ -25,9 +25,8 @@ from functools import cache
 from typing import Any, BinaryIO
 
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.run_settings import SANDBOX, settings_in_use
 
-SETTING = "HELM_LONGCTX_SANDBOX"
-"""The environment variable that allows programs to be run; it names the sandbox."""
 BUBBLEWRAP = "bubblewrap"
 PROGRAM = "/program"
 """Path, in the sandbox, of the executable that `run` gets."""
@@ -124,19 +123,19 @@ class ProgramResult:
 
 def check_sandbox(purpose: str) -> None:
     """Raise an `InputError` if the user does not allow programs, or the sandbox does not work."""
-    name = os.environ.get(SETTING)
+    name = settings_in_use().sandbox
     if not name:
         raise InputError(
-            f"{purpose} only if you allow it: set {SETTING}={BUBBLEWRAP}, which runs"
+            f"{purpose} only if you allow it: set {SANDBOX}={BUBBLEWRAP}, which runs"
             " them in a sandbox"
         )
     if name != BUBBLEWRAP:
-        raise InputError(f"{SETTING}={shorten(name)} is invalid; give {BUBBLEWRAP}")
+        raise InputError(f"{SANDBOX}={shorten(name)} is invalid; give {BUBBLEWRAP}")
     if platform.machine() not in _ARCHITECTURES or not (
         shutil.which("bwrap") and shutil.which("prlimit")
     ):
         raise InputError(
-            f"{SETTING}={name} needs Linux on {' or '.join(_ARCHITECTURES)} with the"
+            f"{SANDBOX}={name} needs Linux on {' or '.join(_ARCHITECTURES)} with the"
             " commands bwrap (bubblewrap 0.8 or newer) and prlimit (util-linux)"
         )
     _try_sandbox()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runs.prompts import read_prompts
 from tests.benchmarks.agentlongbench.fabricate import build_agentlongbench, make_rows
 from tests.runner import making
@@ -22,7 +22,7 @@ ENTRY = "agentlongbench_kf_v:task=intersection,length=32k"
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read the fabricated files."""
     build_agentlongbench(tmp_path / "data")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "data"))
 
 
 def test_a_log_in_the_protocol_of_openai(tmp_path: Path) -> None:

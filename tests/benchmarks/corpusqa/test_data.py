@@ -1,4 +1,4 @@
-"""CorpusQA's files are downloaded and read, malformed rows are refused, and the judge of a run is asked over HTTP."""
+"""CorpusQA's files are downloaded and read, and the judge of a run is asked over HTTP."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from helm_longctx.benchmarks.corpusqa.tasks import (
     source_of,
 )
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.loading import load_examples
@@ -76,33 +77,6 @@ def test_only_what_can_be_had_is_offered(command: Command) -> None:
     assert [each["lengths"] for each in json.loads(command.out)] == ["128k-1m"] * 4
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"prompt": []}, "row 1 of .*column 'prompt' must be a list of objects"),
-        ({"prompt": [{"role": "user"}]}, "column 'prompt' must be a list of objects"),
-        (
-            {"prompt": [{"role": "tool", "content": "x"}]},
-            "column 'prompt' must be a list of objects",
-        ),
-        ({"prompt": [{"role": "system", "content": "x"}]}, "the last one the user's"),
-        ({"prompt": "text"}, "column 'prompt' must be list, found str"),
-        (
-            {"answer": None},
-            "column 'answer' must be str or int or float or list, found NoneType",
-        ),
-        ({"id": 3}, "column 'id' must be str, found int"),
-    ],
-)
-def test_malformed_rows_are_refused(
-    tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
-    """The error names the row and what is wrong with it."""
-    write(tmp_path / source_of(LENGTH).path, [make_rows()[0] | change])
-    with pytest.raises(InputError, match=message):
-        load(tmp_path, "real_estate_en")
-
-
 def test_questions_on_the_same_documents_are_a_cluster(tmp_path: Path) -> None:
     """Questions on one of several sets of documents are a cluster. If a domain has only one set, none are."""
     for corpora in (1, 2):
@@ -115,7 +89,7 @@ def test_questions_on_the_same_documents_are_a_cluster(tmp_path: Path) -> None:
 def test_a_run_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run sends the conversations, and its judge gets the official messages over HTTP and decides the score."""
     build_corpusqa(tmp_path / "data")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "data"))
     with serve_model(
         lambda prompt: "Equal. [[YES]]" if "Answer 2: []" in prompt else "[[NO]]"
     ) as server:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,9 @@ from helm_longctx.benchmarks.hellobench import BENCHMARK
 from helm_longctx.benchmarks.hellobench.judge import ChecklistAnnotator
 from helm_longctx.benchmarks.hellobench.outputs import READER
 from helm_longctx.benchmarks.hellobench.tasks import FILES, JUDGE, LENGTHS, WEIGHTS
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example, Settings
@@ -60,28 +60,6 @@ def test_lengths_of_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        (
-            {"category": "sport"},
-            "3 checklists, but 0 weights in hellobench/weighted_scores.txt",
-        ),
-        ({"checklists": ["a"]}, "1 checklists, but 3 weights"),
-        ({"checklists": [1, 2, 3]}, "column 'checklists' must be a list of texts"),
-        ({"instruction": None}, "column 'instruction' must be str"),
-    ],
-)
-def test_malformed_rows(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
-    """A malformed row is named in one line."""
-    write(
-        build_hellobench(tmp_path) / FILES["chat"].path,
-        [{**make_rows("chat")[0], **changes}],
-    )
-    with pytest.raises(InputError, match=what):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize(
     "text", ["", "X = [", "X = 3", "X = {'news': [1, 'a']}", "X = {'news': 1}"]
 )
 def test_malformed_weights(tmp_path: Path, text: str) -> None:
@@ -115,7 +93,7 @@ class TestOutputs:
     @pytest.fixture(autouse=True)
     def mirror(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make the fabricated files the mirror."""
-        monkeypatch.setenv(ENVIRONMENT, str(build_hellobench(tmp_path / "mirror")))
+        monkeypatch.setenv(MIRROR, str(build_hellobench(tmp_path / "mirror")))
 
     def write_outputs(self, path: Path, name: str, *replies: str) -> Path:
         """Write answers to the first instructions, which are judged if there are replies."""
@@ -202,7 +180,7 @@ def test_a_judge_needs_the_data_of_nltk(
 ) -> None:
     """If the data is missing, a run with a judge is refused, and a run without one has no number of words."""
     monkeypatch.setattr("nltk.data.path", [])
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(MIRROR, str(tmp_path))
     from nltk.tokenize import _get_punkt_tokenizer
 
     _get_punkt_tokenizer.cache_clear()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runner import LongContextRunner
 from tests.benchmarks.longbench_pro.fabricate import build_longbench_pro
 from tests.runner.making import make_run
@@ -16,7 +16,7 @@ from tests.runner.making import make_run
 def test_a_run_of_all_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Each question is asked three times; every task has a score, except summaries, whose similarity no model measured."""
     build_longbench_pro(tmp_path / "data")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "data"))
     run = make_run(
         tmp_path,
         "longbench_pro:length=8k,judge=none,model=longctx/lexical",

@@ -9,8 +9,8 @@ import pytest
 
 from helm_longctx.benchmarks.longmemeval import BENCHMARK
 from helm_longctx.benchmarks.longmemeval.outputs import READER
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import MIRROR
 from tests.benchmarks.longmemeval.fabricate import build_longmemeval
 from tests.support.fabricate_words import write
 
@@ -25,7 +25,7 @@ ROWS = [
 @pytest.fixture(autouse=True)
 def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the fabricated files the mirror."""
-    monkeypatch.setenv(ENVIRONMENT, str(build_longmemeval(tmp_path / "mirror")))
+    monkeypatch.setenv(MIRROR, str(build_longmemeval(tmp_path / "mirror")))
 
 
 @pytest.mark.parametrize(

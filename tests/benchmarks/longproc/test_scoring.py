@@ -15,9 +15,10 @@ import helm_longctx.plugin  # noqa: F401  # registers the run entries
 from helm_longctx.benchmarks.longproc import countdown, tasks, travel
 from helm_longctx.cli.records import score
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import SANDBOX
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.tasks.sandbox import SETTING, ProgramResult
+from helm_longctx.tasks.sandbox import ProgramResult
 
 OPERANDS = st.one_of(
     st.integers(-40, 40).map(str),
@@ -159,9 +160,9 @@ def test_code_is_not_run_unless_that_is_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A program is an error unless programs may run, and an output without a program is scored."""
-    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.delenv(SANDBOX, raising=False)
     item = {"testcases": [[["1"], ["1"]]]}
-    with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
+    with pytest.raises(InputError, match=f"set {SANDBOX}=bubblewrap"):
         tasks.score_pseudo_to_code(
             {"prediction": "```c++\nint main() {}\n```", "item": item}
         )
@@ -173,11 +174,11 @@ def test_runs_are_refused_before_anything_is_sent(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A run and a score need permission to run programs, while prompts can be read without it."""
-    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.delenv(SANDBOX, raising=False)
     entry = "longproc:task=pseudo_to_code,length=2k"
-    with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
+    with pytest.raises(InputError, match=f"set {SANDBOX}=bubblewrap"):
         parse_entry(BENCHMARKS, entry).check_machine()
-    with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
+    with pytest.raises(InputError, match=f"set {SANDBOX}=bubblewrap"):
         score(entry, tmp_path / "records.jsonl")
     assert parse_entry(BENCHMARKS, entry).tasks[0].headline == ("accuracy",)
     assert construct_run_specs(

@@ -14,8 +14,8 @@ from helm.benchmark.model_deployment_registry import (
 )
 from helm.benchmark.runner import Runner
 
-from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runs.lookup import full_prompt
 from tests.benchmarks.lv_eval.fabricate import build_lv_eval
@@ -34,7 +34,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def server(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Serve chats as HELM's deployment `test/api-chat`, with fabricated data."""
-    monkeypatch.setenv(ENVIRONMENT, str(data))
+    monkeypatch.setenv(MIRROR, str(data))
     with serve(lambda prompt: "An answer.") as running:
         deploy("test/api-chat", "VLLMChatClient", running)
         yield running

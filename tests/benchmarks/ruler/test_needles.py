@@ -10,8 +10,9 @@ import pytest
 
 from helm_longctx.apps.report.build import write_report
 from helm_longctx.benchmarks.ruler import BENCHMARK
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.results.boards import read_suite
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.ruler.fabricate import build_sources, counter
@@ -68,7 +69,7 @@ def test_the_word_search_over_complexity(
 ) -> None:
     """The lexical baseline finds single needles and all values of a key but only one of several keys, and the report
     has its curve."""
-    monkeypatch.setenv(ENVIRONMENT, str(build_sources(tmp_path / "mirror")))
+    monkeypatch.setenv(MIRROR, str(build_sources(tmp_path / "mirror")))
     with punkt.installed(tmp_path / "nltk"):
         make_runner(tmp_path).run_all([spec_of(f"{ENTRY},model=longctx/lexical")])
     suite = tmp_path / "benchmark_output/runs/s"

@@ -17,9 +17,10 @@ from helm_longctx import environment
 from helm_longctx.benchmarks.scbench import BENCHMARK
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.hub import HubDataset
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.prompts import read_prompts
@@ -40,7 +41,7 @@ OFFICIAL = 200 * 5
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Write a mirror with fabricated contexts and return its folder."""
     build_scbench(tmp_path / "data")
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "data"))
     return tmp_path / "data"
 
 

@@ -13,14 +13,15 @@ from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run import build_parser
 
 from helm_longctx.config.load import load_config
-from helm_longctx.config.plan import Plan, make_plan, make_settings
+from helm_longctx.config.plan import Plan, make_plan
+from helm_longctx.config.settings import make_settings
 from helm_longctx.config.shared import fill_registries
 from helm_longctx.config.source_map import SourceMap
-from helm_longctx.environment import max_cost, read_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.endpoints.files import add_entries, find_entries
+from helm_longctx.run_settings import find_credentials, settings_in_use
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, serve_tokens
 from tests.models.endpoints.scripted import Scripted, scripted
 from tests.support.configs import write
@@ -411,13 +412,14 @@ def test_keys_of_judges_are_used_while_the_runs_are_made(
     )
     before = dict(os.environ)
     with make_settings(config).use():
-        assert (max_cost(), request_timeout()) == (1234.567, 60)
-        assert read_setting("GPT_JUDGE_API_KEY") == "secret-of-the-test"
-        assert read_setting("HELM_LONGCTX_TRIES") == "3"
-        assert read_setting("GPT_JUDGE_CLIENT_ID") == ""
+        settings = settings_in_use()
+        assert (settings.max_cost, settings.request_timeout) == (1234.567, 60)
+        assert settings.tries == 3
+        assert find_credentials("GPT_JUDGE").api_key == "secret-of-the-test"
+        assert find_credentials("GPT_JUDGE").client_id == ""
         assert dict(os.environ) == before
-    assert read_setting("GPT_JUDGE_CLIENT_ID") == "of-another-gateway"
-    assert read_setting("GPT_JUDGE_API_KEY") == ""
+    assert find_credentials("GPT_JUDGE").client_id == "of-another-gateway"
+    assert find_credentials("GPT_JUDGE").api_key == ""
 
 
 GATEWAY = """\

@@ -21,7 +21,8 @@ import helm_longctx.benchmarks.hellobench as package
 from helm_longctx.benchmarks.hellobench.outputs import READER
 from helm_longctx.benchmarks.hellobench.tasks import HELLOBENCH
 from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.outputs import OutputRun
@@ -124,7 +125,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    os.environ[ENVIRONMENT] = str(arguments.data.resolve())
+    os.environ[MIRROR] = str(arguments.data.resolve())
     root = DataRoot.find()
     results = arguments.official.resolve() / "results"
     print(

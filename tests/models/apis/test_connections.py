@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from helm.common.cache import BlackHoleCacheConfig
 
-from helm_longctx.environment import TIMEOUT
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis import OpenAIClient
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.connections import LATE, Clock, connect
 from helm_longctx.models.results import failure_of
+from helm_longctx.run_settings import TIMEOUT
 from tests.models.apis.making import REQUEST
 from tests.support.http import HTTP
 from tests.support.servers.hostile import WHOLE

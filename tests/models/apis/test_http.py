@@ -9,9 +9,9 @@ import anthropic
 import openai
 import pytest
 
-from helm_longctx.environment import MAX_REPLY
 from helm_longctx.failures import FailureError
 from helm_longctx.models.apis.transport import Transport, http_library, make_http_client
+from helm_longctx.run_settings import MAX_REPLY
 from tests.support.servers import hostile
 from tests.support.servers.hostile import WHOLE, attack
 

@@ -11,8 +11,8 @@ from helm.benchmark.model_deployment_registry import (
 )
 
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import TIMEOUT, WAIT
 from helm_longctx.judging.keys.client import find_key
+from helm_longctx.run_settings import JUDGE_TIMEOUT, JUDGE_WAIT
 from tests.support.judges import ask, deploy
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
@@ -31,7 +31,7 @@ def test_a_judges_own_key(
 ) -> None:
     """The judge's key is sent, and a seed if the protocol has one. The verdict is cached."""
     monkeypatch.setenv("GPT_JUDGE_API_KEY", "sk-of-the-judge")
-    monkeypatch.setenv(TIMEOUT, "7")
+    monkeypatch.setenv(JUDGE_TIMEOUT, "7")
     address = server.openai if protocol == "OpenAIClient" else server.address
     name = deploy("somewhere/gpt-judge", protocol, base_url=address)
     replies = [ask(name, tmp_path) for _ in range(2)]
@@ -87,7 +87,7 @@ def test_a_judge_that_fails(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the module for judging repeats a call that fails for a time. A call that is refused is not repeated."""
-    monkeypatch.setenv(WAIT, "0.01")
+    monkeypatch.setenv(JUDGE_WAIT, "0.01")
     name = deploy("somewhere/judge", "OpenAIClient", base_url=server.openai)
     server.plan = faults.first(Fault.SERVER_ERROR, Fault.RATE_LIMIT)
     assert ask(name, tmp_path).verdict == {"score": "5"}

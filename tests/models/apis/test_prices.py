@@ -12,7 +12,8 @@ import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from helm_longctx.errors import InputError
-from helm_longctx.models.apis.prices import PRICES, Prices, find_prices, read_prices
+from helm_longctx.models.apis.prices import Prices, find_prices, read_prices
+from helm_longctx.run_settings import PRICES
 from helm_longctx.tasks.answer import Usage
 from tests.runner import making
 

@@ -14,13 +14,10 @@ from helm.common.request import RequestResult
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
-from helm_longctx.judging.judge import WAIT
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.prices import PRICES
 from helm_longctx.models.apis.sending import Attempt, Retries, Sender
 from helm_longctx.models.results import (
     add_facts,
@@ -31,6 +28,7 @@ from helm_longctx.models.results import (
     usage_of,
 )
 from helm_longctx.redaction import logs
+from helm_longctx.run_settings import JUDGE_WAIT, MAX_COST, PRICES
 from helm_longctx.runner.follow_up import join_answers
 from helm_longctx.runner.score_log import find_reasons
 from helm_longctx.tasks.answer import MOST_TOKENS, Usage, is_same_model
@@ -55,7 +53,7 @@ CLIENTS = {
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.01")
-    monkeypatch.setenv(WAIT, "0.01")
+    monkeypatch.setenv(JUDGE_WAIT, "0.01")
     logs.warn_once.cache_clear()
 
 

@@ -10,8 +10,9 @@ import pytest
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.sending import WAIT, Retries, Sender, ask_again
+from helm_longctx.models.apis.sending import Retries, Sender, ask_again
 from helm_longctx.models.results import failure_of
+from helm_longctx.run_settings import WAIT
 from tests.chaos.server import serve
 from tests.models.apis.making import CHAT, KINDS, REQUEST, make
 from tests.support.servers.faults import Fault

@@ -28,11 +28,9 @@ from helm.common.cache import BlackHoleCacheConfig
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.request import RequestResult
 
-from helm_longctx.environment import DEFAULT_MAX_REPLY, MAX_REPLY, TIMEOUT, max_reply
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.judging import judge as judges
 from helm_longctx.judging.keys.client import judge_client
 from helm_longctx.models.apis import (
     AnthropicClient,
@@ -47,6 +45,13 @@ from helm_longctx.models.apis.transport import guard_library
 from helm_longctx.models.endpoints.probe import probe
 from helm_longctx.models.results import failure_of
 from helm_longctx.redaction import logs
+from helm_longctx.run_settings import (
+    JUDGE_TIMEOUT,
+    JUDGE_WAIT,
+    MAX_REPLY,
+    TIMEOUT,
+    settings_in_use,
+)
 from tests.models.apis.making import KINDS, REQUEST
 from tests.support.servers import hostile
 from tests.support.servers.hostile import WHOLE, Act, Hostile, attack
@@ -73,7 +78,7 @@ PAUSE = 0.1
 @pytest.fixture(autouse=True)
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_HEADER", HEADER)
-    monkeypatch.setenv(judges.WAIT, "0.01")
+    monkeypatch.setenv(JUDGE_WAIT, "0.01")
     logs.warn_once.cache_clear()
 
 
@@ -383,7 +388,7 @@ def test_judges_that_drip(
     kind: str, drip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit of calls to judges holds for HELM's clients, too."""
-    monkeypatch.setenv(judges.TIMEOUT, "1")
+    monkeypatch.setenv(JUDGE_TIMEOUT, "1")
     with attack(DRIPS[drip]("anthropic" if kind == "anthropic" else "chat")) as server:
         client = helms_client(kind, server, monkeypatch)
         assert not try_once(
@@ -488,7 +493,7 @@ def test_decoding_has_the_time_of_the_request(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is 64 MiB by default. A wrong value is refused before anything is sent."""
-    assert max_reply() == DEFAULT_MAX_REPLY * 2**20 == 64 << 20
+    assert settings_in_use().max_reply_bytes == 64 << 20
     monkeypatch.setenv(MAX_REPLY, "much")
     with pytest.raises(InputError, match="HELM_LONGCTX_MAX_REPLY='much' is invalid"):
         OpenAIClient(None, base_url="http://localhost")

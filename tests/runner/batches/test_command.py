@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
-from helm_longctx.environment import MAX_COST
+from helm_longctx.data.root import DataRoot
 from helm_longctx.models.baselines import lexical
+from helm_longctx.run_settings import MAX_COST, MIRROR
 from helm_longctx.runner.batches import collection
 from tests.chaos.batches import write_deployment
 from tests.judging.grades import grade
@@ -86,7 +86,7 @@ def test_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One command sends what follows from the answers in a second batch, and then makes the run."""
-    monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
+    monkeypatch.setenv(MIRROR, str(mirror.path))
     with serve_batches(answer) as server:
         write_deployment(Path(), server, "openai")
         server.polls = 1

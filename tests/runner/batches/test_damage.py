@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.environment import MAX_REPLY
 from helm_longctx.errors import InputError
+from helm_longctx.run_settings import MAX_REPLY
 from helm_longctx.runs.ledger import Ledger
 from tests.support.batches import ENTRY, Folder, direct, register
 from tests.support.servers.batches import BatchServer

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import WAIT
 from helm_longctx.models.apis.availability import PROMPT
+from helm_longctx.run_settings import JUDGE_WAIT, MIRROR
 from helm_longctx.runner.batches.submission import (
     PROBE,
     BatchPlan,
@@ -55,8 +55,8 @@ def folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[JudgedFolder]:
     """A folder with a run that a jury judges."""
-    monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
-    monkeypatch.setenv(WAIT, "0.01")
+    monkeypatch.setenv(MIRROR, str(mirror.path))
+    monkeypatch.setenv(JUDGE_WAIT, "0.01")
     monkeypatch.setenv("CORP_API_KEY", "sk-of-the-judge")  # the model has none
     server.answer = grade
     for protocol in ("openai", "anthropic"):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.environment import MAX_REPLY
 from helm_longctx.failures import Failure, Problem
 from helm_longctx.models.apis.batches import BatchLine, read_outcomes, split_lines
 from helm_longctx.models.apis.providers import anthropic, openai
+from helm_longctx.run_settings import MAX_REPLY
 
 READERS = {"openai": openai.read_result, "anthropic": anthropic.read_result}
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.data.root import ENVIRONMENT
-from helm_longctx.models.apis.prices import PRICES, _user_prices
+from helm_longctx.models.apis.prices import _user_prices
 from helm_longctx.models.apis.providers.anthropic import PROVIDER
+from helm_longctx.run_settings import MIRROR, PRICES
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.tasks.answer import Usage
@@ -48,7 +48,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_16k.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    monkeypatch.setenv(MIRROR, str(tmp_path / "mirror"))
     return text
 
 

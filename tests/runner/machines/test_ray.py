@@ -16,13 +16,13 @@ from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 from helm.clients.client import Client
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.baselines import lexical
+from helm_longctx.run_settings import MAX_COST, WORKERS
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.machines import RayRunner, ray_runner
-from helm_longctx.runner.machines.ray_runner import WORKERS, Cluster
+from helm_longctx.runner.machines.ray_runner import Cluster
 from helm_longctx.runner.runner import runner_arguments
 from tests.runner.making import answered, deployed, spec_of
 from tests.support.shards import read_all, run_path

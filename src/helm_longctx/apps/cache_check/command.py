@@ -111,7 +111,8 @@ def cache_check(
         STATES,
         Server,
     )
-    from helm_longctx.config.plan import make_plan, make_settings
+    from helm_longctx.config.plan import make_plan
+    from helm_longctx.config.settings import make_settings
 
     names = split_names([length])
     lengths = []

@@ -128,7 +128,7 @@ class CertificateRunner(LongContextRunner):
                     is_first = number == 0
                     questions.append(_Question(index, is_first, task, request))
             spending = Spending(self.model, self.limit)
-            sender = make_sender(self.executor.context, self.model)
+            sender = make_sender(self.executor.context, self.model, self.settings)
             asking = Asking(sender, journal, spending, len(questions))
             try:
                 pending = []

@@ -297,7 +297,8 @@ def _certify(
         describe_verdict,
         write_certificate,
     )
-    from helm_longctx.config.plan import make_plan, make_settings
+    from helm_longctx.config.plan import make_plan
+    from helm_longctx.config.settings import make_settings
     from helm_longctx.results.effective_context import FILE, write_effective_context
 
     models = [

@@ -343,19 +343,18 @@ def _training_sections(board: Board) -> list[Section]:
         families[curve.family].append(curve)
     columns = [
         *text_columns("Task", "Length"),
-        *(
-            Column(title)
-            for title in ("Steps", "First", "Last", "Floor", "Above the floor from")
-        ),
-        *(
-            Column("Change", "Of the last steps, in points."),
-            Column("At the end", is_number=False),
-            Column(
-                "Noise, at least",
-                "Standard deviation between neighbouring steps besides that of their"
-                " questions, in points. Runs of one recipe differ by at least as much;"
-                " see compare --group.",
-            ),
+        Column("Steps"),
+        Column("First"),
+        Column("Last"),
+        Column("Floor"),
+        Column("Above the floor from"),
+        Column("Change", "Of the last steps, in points."),
+        Column("At the end", is_number=False),
+        Column(
+            "Noise, at least",
+            "Standard deviation between neighbouring steps besides that of their"
+            " questions, in points. Runs of one recipe differ by at least as much;"
+            " see compare --group.",
         ),
     ]
     sections = []

@@ -25,6 +25,7 @@ from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of
 from helm_longctx.models.sampling import SampledRequest
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit
 from helm_longctx.runs.journal import SealedLines
@@ -183,7 +184,7 @@ class AskedModel:
 
     @cached_property
     def _sender(self) -> Sender:
-        return make_sender(self.context, self.name)
+        return make_sender(self.context, self.name, settings_in_use())
 
     def connect(self) -> Any:
         """Return the client of the deployment."""

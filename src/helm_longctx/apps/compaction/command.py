@@ -277,7 +277,7 @@ def _read_words(path: Path | None) -> list[str]:
 
 def _run(wanted: _Wanted, options: Mapping[str, Any], prints: TextIO) -> int:
     """Make the comparison, and return its exit status."""
-    from helm_longctx.config.plan import make_settings
+    from helm_longctx.config.settings import make_settings
 
     names = split_names(options["model"] or [])
     if options["model_url"]:

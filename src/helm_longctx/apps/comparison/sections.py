@@ -280,23 +280,19 @@ def _shared_blocks(
     ]
     parts = []
     for pairing in pairings:
-        for comparison in (pairing.comparison,):
-            parts.append(
-                (
-                    *(
-                        pairing.by,
-                        pairing.part,
-                        interval_text(comparison.effect, signed_percent),
-                    ),
-                    *(
-                        p_text(comparison.p_value),
-                        p_text(pairing.adjusted),
-                        *map(
-                            str, (comparison.wins, comparison.losses, comparison.ties)
-                        ),
-                    ),
-                )
-            )
+        comparison = pairing.comparison
+        parts.append(
+            [
+                pairing.by,
+                pairing.part,
+                interval_text(comparison.effect, signed_percent),
+                p_text(comparison.p_value),
+                p_text(pairing.adjusted),
+                str(comparison.wins),
+                str(comparison.losses),
+                str(comparison.ties),
+            ]
+        )
     return [
         ranking,
         matrix,
@@ -315,12 +311,15 @@ _FAILURES_ABOUT = (
 def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
     """Return a table of the questions without an answer, by pair and part, or nothing if all have answers."""
     columns = [
-        *("pair", "by", "part", "questions", "no answer %", "p"),
-        *(
-            "score of the other there %",
-            f"failures as wrong ({LEVEL_TEXT})",
-            f"failures as right ({LEVEL_TEXT})",
-        ),
+        "pair",
+        "by",
+        "part",
+        "questions",
+        "no answer %",
+        "p",
+        "score of the other there %",
+        f"failures as wrong ({LEVEL_TEXT})",
+        f"failures as right ({LEVEL_TEXT})",
         "verdict",
     ]
     rows = []

@@ -62,8 +62,8 @@ def export(
     repository on the hub.
     effective-context: for each model one JSON file with scores by length, for programs that choose how much to send.
 
-    All but official have 95 % intervals or standard errors, and the number of requests without an answer. These are in no
-    score.
+    All but official have confidence intervals or standard errors, and the number of requests without an answer. These are
+    in no score.
     The column "caveats" says why a score is not comparable. The format csv also draws a plot of the scores by length,
     where these scores have the mark †. The plot needs vl_convert: pip install 'helm-longctx\[plot]'. --plot '' turns it
     off.

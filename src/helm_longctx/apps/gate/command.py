@@ -223,7 +223,7 @@ def _run_gate(
     models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO
 ) -> int:
     """Make the gate, and return its exit status."""
-    from helm_longctx.config.plan import make_settings
+    from helm_longctx.config.settings import make_settings
 
     configs = _load_configs(models, arguments)
     config = configs[0]
@@ -283,7 +283,8 @@ def _compare_distributions(
         read_points,
         read_questions,
     )
-    from helm_longctx.config.plan import make_plan, make_runner, make_settings
+    from helm_longctx.config.plan import make_plan, make_runner
+    from helm_longctx.config.settings import make_settings
 
     configs = _load_configs(models, arguments)
     config = configs[0]

@@ -1,4 +1,4 @@
-"""Finds what scores alone can hide: silent cuts, prompt-token counts that differ, and requests without an answer."""
+"""Finds what scores alone can hide: silent cuts, counts that differ, requests without an answer, a base without scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Literal
 
 from helm_longctx.apps.gate.answers import AnswerPair
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE
+from helm_longctx.documents.numbers import points
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.sample import OTHER_TOKENIZER, is_cut
 
@@ -18,6 +19,7 @@ _Kind = Literal[
     "cut",
     "refused",
     "passing",
+    "floor",
     "unanswered",
     "counts",
     "uncounted",
@@ -31,8 +33,8 @@ class Finding:
     """Something that the requests of both arms show.
 
     Args:
-        kind: `cut` and `refused` make the candidate worse, and `passing` leaves the verdict open; others are notes. The
-            number of `unanswered` ones decides by a test of its own.
+        kind: `cut` and `refused` make the candidate worse, `passing` and `floor` leave the verdict open, and others are
+            notes. The number of `unanswered` ones decides by a test of its own.
         requests: number of requests.
         text: a sentence for readers.
     """
@@ -48,8 +50,28 @@ class Finding:
 
     @property
     def leaves_open(self) -> bool:
-        """Whether the candidate cannot be called no worse, because requests failed for a reason that can pass."""
-        return self.kind == "passing"
+        """Whether the candidate cannot be called no worse, because answers can still come or no drop could be seen."""
+        return self.kind in ("passing", "floor")
+
+
+def find_floor(part: str, score: float, margin: float, requests: int) -> Finding | None:
+    """Return a finding if the base's mean score is so low that no candidate could drop by more than the margin.
+
+    Args:
+        part: the name of the length.
+        score, margin: from 0 to 1.
+    """
+    if score > margin:
+        return None
+    text = (
+        f"{BASE} scores {points(score)} at {part}, so even a candidate without a right"
+        f" answer would not drop by more; choose tasks that {BASE} can do"
+    )
+    return Finding(
+        kind="floor",
+        requests=requests,
+        text=text,
+    )
 
 
 def find_differences(pairs: Sequence[AnswerPair]) -> list[Finding]:

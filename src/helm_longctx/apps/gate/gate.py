@@ -17,7 +17,7 @@ from helm_longctx.apps.gate.answers import (
     pair_answers,
     part_name,
 )
-from helm_longctx.apps.gate.findings import Finding, find_differences
+from helm_longctx.apps.gate.findings import Finding, find_differences, find_floor
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, make_boards
@@ -118,7 +118,9 @@ class Gate:
         """The number of instances that each undecided length, or suspect depth, still needs."""
         missing = {}
         for name, part in self.parts.items():
-            if part.drop.more and name != ALL:
+            # More instances do not help if no drop can be seen.
+            is_at_floor = part.base <= self.question.margin
+            if part.drop.more and name != ALL and not is_at_floor:
                 missing[name] = part.drop.more
         return missing
 
@@ -186,20 +188,34 @@ def read_gate(
     if table.refusals:
         raise InputError(f"gate: {table.refusals[0]}")
     by_length, by_order = agreements(pairs)
-    parts = _pair_parts(table, _split(table)) | _pair_missing(pairs)
+    paired = _pair_parts(table, _split(table)) | _pair_missing(pairs)
+    parts = _decide(paired, question)
     tasks = _pair_parts(table, _split_tasks(table))
     return Gate(
         question=question,
-        parts=_decide(parts, question),
+        parts=parts,
         tasks=_decide(tasks, question),
         lengths=by_length,
         orders=by_order,
-        findings=find_differences(pairs),
+        findings=[*_find_floors(parts, question.margin), *find_differences(pairs)],
         pairs=pairs,
         boards=boards,
         # Among themselves, tasks that are in no mean have equal weights.
         outside=table.outside if any(table.weights) else (),
     )
+
+
+def _find_floors(parts: Mapping[str, GatePart], margin: float) -> list[Finding]:
+    """Return a finding for each length at which no drop could be seen."""
+    findings = []
+    for name, part in parts.items():
+        if name in (ALL, ANSWERS, *DEPTHS):
+            continue
+        requests = part.drop.comparison.effect.n
+        finding = find_floor(name, part.base, margin, requests)
+        if finding:
+            findings.append(finding)
+    return findings
 
 
 def _pair_parts(

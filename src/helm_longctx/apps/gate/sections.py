@@ -38,7 +38,7 @@ from helm_longctx.documents.site import write_site
 from helm_longctx.results.cells import interval_row, write_scores
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.level import LEVEL_TEXT
-from helm_longctx.results.statistics.noninferiority import Verdict
+from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
 
 _MOST_ANSWERS = 50
 """Largest number of different answers that the page shows."""
@@ -233,9 +233,9 @@ def _answer(gate: Gate) -> HeadlineAnswer:
     different = f"{percent(gate.difference_share)} % of the scores differ between both."
     level = (
         f"“No worse” is decided by {LEVEL_TEXT} intervals at each length, and “worse”"
-        f" by one-sided tests of a drop of {points(question.margin)} at 2.5 %, adjusted"
-        " for the number of lengths and depths. Both are right although somebody looks"
-        " again after more instances."
+        f" by one-sided tests of a drop of {points(question.margin)} at"
+        f" {100 * ONE_SIDED:g} %, adjusted for the number of lengths and depths. Both"
+        " are right although somebody looks again after more instances."
     )
     return HeadlineAnswer(
         question=f"Is {one_line(question.candidate)} (candidate) worse than"

@@ -154,7 +154,7 @@ def make_arms(
         )
     senders = []
     for name in deployments:
-        senders.append(make_sender(context, name))
+        senders.append(make_sender(context, name, runner.settings))
     clients: list[Any] = [sender.client for sender in senders]
     for client, name in zip(clients, deployments, strict=True):
         if not getattr(client, "gives_distributions", False):

@@ -27,8 +27,8 @@ from helm_longctx.documents.numbers import decimals, percent, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import check_settings
 from helm_longctx.results.statistics.level import LEVEL_TEXT
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def judge_agreement(
 ) -> None:
     """Measure how far judges agree with human labels, or with each other if there are no labels.
 
-    Prints kappa and alpha with 95 % intervals. Metrics are the metrics of a run (judge_score, judge_f1, judge_fluency
-    …) and the numbers in its judges' verdicts (fluency, correctness; recall, precision, sentence_count).
+    Prints kappa and alpha with confidence intervals. Metrics are the metrics of a run (judge_score, judge_f1,
+    judge_fluency …) and the numbers in its judges' verdicts (fluency, correctness; recall, precision, sentence_count).
     """
     check_folder("json", json_path)
     require("judges", "judge-agreement")
@@ -99,7 +99,7 @@ def judge_agreement(
 def _agreement_table(title: str, compared: Sequence[_Compared]) -> Table:
     """Make a table with a row for each pair of raters.
 
-    A cell has a coefficient and below it its 95 % interval. The caption says what could not be computed.
+    A cell has a coefficient and below it its interval. The caption says what could not be computed.
     """
     notes: dict[str, None] = {}
     rows = []
@@ -194,7 +194,7 @@ def judge_check(
         check_folder("plot", plot)
     check_folder("save", save)
     require("judges", "judge-check")
-    check_settings()
+    settings_in_use()  # a wrong value in the environment is refused here
     from helm_longctx.apps.judge_checks import ratings
     from helm_longctx.apps.judge_checks.measures import plot_judges
     from helm_longctx.documents.plots import write_picture

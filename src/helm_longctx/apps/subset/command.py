@@ -406,7 +406,7 @@ def search_half(
 
 
 def _raise_wish(wish: float, models: int) -> float:
-    """Return the rank correlation whose 95 % interval has a lower end of about the wish; see `spearman`."""
+    """Return the rank correlation whose interval has a lower end of about the wish; see `spearman`."""
     if wish >= 1:
         return wish
     error = math.sqrt((1 + wish**2 / 2) / (models - 3))

@@ -31,15 +31,16 @@ from helm_longctx.helm_api import (
     get_model_deployment,
 )
 from helm_longctx.helm_log import helm_log
-from helm_longctx.judging.judge import TIMEOUT, messages_before, setting
+from helm_longctx.judging.judge import messages_before
 from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
-from helm_longctx.models.apis.oauth import PAGE, TokenError, find_tokens, variable
+from helm_longctx.models.apis.oauth import PAGE, TokenError, find_tokens
 from helm_longctx.models.apis.provider import client_provider, helm_clients, providers
 from helm_longctx.models.apis.sending import limit_time
 from helm_longctx.models.results import failure_of, make_failure
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_credentials, register_secret
+from helm_longctx.run_settings import find_credentials, settings_in_use
 
 FAMILIES = {
     "CLAUDE": r"claude|\banthropic\b",
@@ -197,7 +198,7 @@ def _first_in_environment(prefixes: list[str]) -> _FoundKey | None:
     for prefix in prefixes:
         if tokens := find_tokens(prefix):
             return _FoundKey(f"{prefix}_CLIENT_ID", tokens.current)
-        if key := variable(f"{prefix}_API_KEY"):
+        if key := find_credentials(prefix).api_key:
             return _make_fixed(f"{prefix}_API_KEY", key)
     return None
 
@@ -248,11 +249,12 @@ def judge_client(
     apply_patches()  # HELM's Slurm workers do not load the plugin, so it has not done so
     register_credentials(client.credentials)
     record = get_model_deployment(deployment)
-    seconds = seconds or setting(TIMEOUT)
+    seconds = seconds or settings_in_use().judge.timeout
     key_source = find_key(record, client.credentials)
     if key_source is None:
         for prefix in _judge_prefix(record):
-            if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
+            credentials = find_credentials(prefix)
+            if credentials.api_key or credentials.client_id:
                 helm_log.warning(
                     f"judge {deployment}: its client takes no key, so {prefix}_* are not used"
                 )
@@ -455,7 +457,8 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availabilit
         # HELM's client wants a folder for files. This request does not need it.
         with tempfile.TemporaryDirectory() as folder:
             clients = AutoClient(credentials, folder, BlackHoleCacheBackendConfig())
-            client = judge_client(record.name, clients, min(_SECONDS, setting(TIMEOUT)))
+            seconds = min(_SECONDS, settings_in_use().judge.timeout)
+            client = judge_client(record.name, clients, seconds)
             model = record.model_name or record.name
             messages = messages_before(record)
             return ask_model(client, tiny_request(model, record.name, messages))

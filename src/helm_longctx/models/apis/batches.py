@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from helm_longctx.environment import max_reply
 from helm_longctx.failures import Failure, FailureError, Problem
 from helm_longctx.models.apis.protocol import Body
+from helm_longctx.run_settings import settings_in_use
 
 _RETRIES = 5
 """Number of times that the packages repeat a failed call that costs nothing: uploads, lists, results."""
@@ -201,7 +201,7 @@ def read_outcomes(
         where = f"line {number} of {source}"
         row = None
         try:
-            if len(line.rstrip(b"\n")) > max_reply():
+            if len(line.rstrip(b"\n")) > settings_in_use().max_reply_bytes:
                 raise ValueError
             # Unlike orjson, json accepts lone surrogates. Answers can contain them.
             row = json.loads(line)
@@ -234,10 +234,10 @@ def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Split bytes after each newline; the last line may have none.
 
     `str.splitlines` and the HTTP libraries also split at other characters, which JSON texts contain. A line can be as
-    long as a reply (`max_reply`); of a longer one, only one byte more is in the result.
+    long as a reply (`RunSettings.max_reply`); of a longer one, only one byte more is in the result.
     """
     line = bytearray()
-    most = max_reply()
+    most = settings_in_use().max_reply_bytes
     for chunk in chunks:
         *ends, rest = chunk.split(b"\n")
         for end in ends:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from helm.common.request import wrap_request_time
 
 from helm_longctx.data.download import retry_after
-from helm_longctx.environment import request_timeout, require, require_modules
+from helm_longctx.environment import require, require_modules
 from helm_longctx.errors import InputError, bad_argument, error_text
 from helm_longctx.failures import (
     Failure,
@@ -32,7 +32,6 @@ from helm_longctx.models.apis.oauth import (
     SAFE_ADDRESS,
     TokenSource,
     find_tokens,
-    variable,
 )
 from helm_longctx.models.apis.parameters import (
     Parameters,
@@ -59,6 +58,7 @@ from helm_longctx.models.results import (
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_secret
+from helm_longctx.run_settings import read_variable, settings_in_use
 from helm_longctx.tasks.prompt import message_text
 
 _CONNECT_TIMEOUT = 5.0
@@ -180,7 +180,9 @@ class ProviderClient(ApiClient):
             or (None if self.provider.reads_environment else address),
             "default_headers": _fill_in(self.settings.headers or {}),
             "timeout": self.settings.timeout
-            or self._package.Timeout(request_timeout(), connect=_CONNECT_TIMEOUT),
+            or self._package.Timeout(
+                settings_in_use().request_timeout, connect=_CONNECT_TIMEOUT
+            ),
             "max_retries": 0,  # the runner and the judges retry
         }
         with self._name_errors(f"base_url={redact(address)!r}"):
@@ -452,7 +454,7 @@ class ProviderClient(ApiClient):
     def _make_transport(self, is_bulk: bool) -> Any:
         """Return what sends the HTTP requests; see `transport.Transport`."""
         if self.settings.timeout:
-            least_seconds = request_timeout()
+            least_seconds = settings_in_use().request_timeout
         else:
             least_seconds = 0.0
         return Transport(
@@ -483,7 +485,7 @@ class ProviderClient(ApiClient):
             return self._tokens.current
         if name is None and not (key or base_url or provider.reads_environment):
             name = provider.key_variable
-        if name is not None and not (key := variable(name)):
+        if name is not None and not (key := read_variable(name)):
             if self.settings.api_key_env:
                 what = f"api_key_env={name!r}"
             else:
@@ -533,7 +535,7 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
     """Replace variables in the values of headers. The values of the variables are secrets."""
 
     def look_up(match: re.Match[str]) -> str:
-        if not (value := variable(match[1])):
+        if not (value := read_variable(match[1])):
             raise InputError(
                 f"headers: the environment variable {match[1]} is not set; set it to"
                 " the header's value"
@@ -549,7 +551,7 @@ def _check_wait(seconds: float, error: BaseException, words: str) -> None:
 
     A limit for a day is such a case. Waiting would only end in a timeout that hides the server's words.
     """
-    if seconds > request_timeout():
+    if seconds > settings_in_use().request_timeout:
         wait = f"the server allows the next request in {seconds:,.0f} seconds"
         raise FailureError(Failure.QUOTA, f"{words}; {wait}") from error
 

@@ -16,24 +16,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from helm_longctx.environment import (
-    max_reply,
-    number_setting,
-    page_address,
-    read_setting,
-)
+from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.origin import check_origin
 from helm_longctx.redaction.text import redact, register_secret
+from helm_longctx.run_settings import TOKEN_TIMEOUT, find_credentials, settings_in_use
 
 if TYPE_CHECKING:
     from requests import Response
-
-TIMEOUT = "HELM_LONGCTX_TOKEN_TIMEOUT"
-_DEFAULT_TIMEOUT = 60.0
-"""Environment variable: seconds to wait for a response of the token server."""
 
 _PIECE = 1 << 14
 """Bytes of a response that are decoded at once."""
@@ -137,7 +129,7 @@ def _fetch_token(client: ClientCredentials, method: str) -> _Token:
     # The time is taken before the request: the server counts the lifetime from the moment at which it makes the token,
     # not from its arrival.
     started = time.time()
-    seconds = number_setting(TIMEOUT, _DEFAULT_TIMEOUT)
+    seconds = settings_in_use().token_timeout
     names = {"token_endpoint_auth_method": method, "scope": client.scope}
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:
         session.register_compliance_hook(
@@ -195,7 +187,7 @@ def _read_answer(
     end = time.monotonic() + seconds
     for piece in response.iter_content(_PIECE):
         content += piece
-        if len(content) > max_reply():
+        if len(content) > settings_in_use().max_reply_bytes:
             raise _failure(client, "its response is too large", refused=False)
         if time.monotonic() > end:
             raise _late(client, seconds)
@@ -220,7 +212,9 @@ def _token_of(
 
 def _late(client: ClientCredentials, seconds: float) -> TokenError:
     about = f"no token from {client.token_url} for client {client.client_id} within {seconds:g} seconds"
-    return TokenError(f"{about}; {TIMEOUT} sets the limit", refused=False, late=True)
+    return TokenError(
+        f"{about}; {TOKEN_TIMEOUT} sets the limit", refused=False, late=True
+    )
 
 
 def _failure(client: ClientCredentials, why: str, refused: bool) -> TokenError:
@@ -292,38 +286,35 @@ def find_tokens(prefix: str) -> TokenSource | None:
 
     Raises an `InputError` if the variables are incomplete, or the token server's address is not safe.
     """
-    names = []
-    for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL"):
-        names.append(f"{prefix}_{name}")
-    missing = [name for name in names if not variable(name)]
+    credentials = find_credentials(prefix)
+    values = {
+        f"{prefix}_CLIENT_ID": credentials.client_id,
+        f"{prefix}_CLIENT_SECRET": credentials.client_secret,
+        f"{prefix}_TOKEN_URL": credentials.token_url,
+    }
+    missing = [name for name, value in values.items() if not value]
     # Of a host's variables only TOKEN_URL is sure to be meant for us: other programs also read GOOGLE_CLIENT_ID.
     if prefix.endswith("_JUDGE"):
-        intended = any(map(variable, names))
+        is_intended = any(values.values())
     else:
-        intended = bool(variable(names[2]))
-    if not intended:
+        is_intended = bool(credentials.token_url)
+    if not is_intended:
         return None
     if missing:
-        present = [name for name in names if name not in missing]
+        present = [name for name in values if name not in missing]
         raise InputError(
             f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or"
             f" none ({PAGE})"
         )
-    client_id, client_secret, token_url = map(variable, names)
-    if not SAFE_ADDRESS.match(token_url):
+    if not SAFE_ADDRESS.match(credentials.token_url):
         raise InputError(
-            f"{names[2]} must be an https:// address or an address of this machine; see {PAGE}"
+            f"{prefix}_TOKEN_URL must be an https:// address or an address of this machine; see {PAGE}"
         )
     return token_source(
         ClientCredentials(
-            token_url=token_url,
-            client_id=client_id,
-            client_secret=client_secret,
-            scope=variable(f"{prefix}_SCOPE") or None,
+            token_url=credentials.token_url,
+            client_id=credentials.client_id,
+            client_secret=credentials.client_secret,
+            scope=credentials.scope or None,
         )
     )
-
-
-def variable(name: str) -> str:
-    """Return the value of a variable without surrounding spaces, or empty if it is not set."""
-    return read_setting(name).strip()

@@ -15,18 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.environment import read_setting
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.helm_api import ModelDeployment, get_model_deployment
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.origin import is_local
+from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.answer import Usage
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
-PRICES = "HELM_LONGCTX_PRICES"
-"""Name of the environment variable with a YAML file of prices; see `read_prices`."""
 
 _FIELDS = ("input", "cached_input", "cache_write", "output")
 """The allowed keys of a user's prices, in dollars per million tokens."""
@@ -127,8 +125,8 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
     """
     spec = get_model_deployment(deployment)
     # Prices that are passed in the call win over prices in the file.
-    path = read_setting(PRICES)
-    own = {**(_read_once(Path(path).resolve()) if path else {}), **(own or {})}
+    path = settings_in_use().prices
+    own = {**(_read_once(path.resolve()) if path else {}), **(own or {})}
     for name in (deployment, spec.model_name):
         if name in own:
             return _user_prices(name, own[name])

@@ -29,7 +29,6 @@ from tenacity import (
 )
 
 from helm_longctx.data.download import retry_after
-from helm_longctx.environment import number_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.failures import (
     Ending,
@@ -57,6 +56,7 @@ from helm_longctx.models.apis.protocol import cut_reply
 from helm_longctx.models.results import add_facts, facts_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.text import redact
+from helm_longctx.run_settings import settings_in_use
 
 _RawReply = Mapping[str, Any]
 """The provider's reply as JSON before the client parses it. Clients cache it in this form."""
@@ -154,7 +154,7 @@ class Attempt:
             seconds = None
         else:
             seconds = retry_after(self.error)
-        if seconds is not None and seconds > request_timeout():
+        if seconds is not None and seconds > settings_in_use().request_timeout:
             return seconds
         return None
 
@@ -334,10 +334,6 @@ def _is_rate_limit(attempt: Attempt) -> bool:
     )
 
 
-WAIT = "HELM_LONGCTX_WAIT"
-DEFAULT_WAIT = 5.0
-"""Seconds before the second attempt; doubled before each further one."""
-
 _LONGEST_WAIT = 80.0
 """Largest number of seconds between two attempts."""
 
@@ -503,7 +499,7 @@ def ask_again(client: Client | Context, request: Request) -> RequestResult:
     Raises:
         InputError: a client got bad input.
     """
-    wait = min(_CHECK_WAIT, number_setting(WAIT, DEFAULT_WAIT))
+    wait = min(_CHECK_WAIT, settings_in_use().wait)
     return Sender(client, Retries(_CHECK_TRIES, wait))(request).result
 
 

@@ -22,7 +22,6 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakSet
 
-from helm_longctx.environment import MAX_REPLY, MEBIBYTE, max_reply, request_timeout
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.models.apis.connections import (
     LATE,
@@ -32,6 +31,7 @@ from helm_longctx.models.apis.connections import (
     find_proxy,
 )
 from helm_longctx.redaction.origin import check_origin
+from helm_longctx.run_settings import MAX_REPLY, MEBIBYTE, settings_in_use
 
 NO_KEY = "helm-longctx has no key"
 """The key that the packages get for a `base_url` without a key, because they need one. No request carries it."""
@@ -85,7 +85,7 @@ class Transport:
         key_header: str = "",
     ):
         self._http: Any = http
-        self._most_bytes = math.inf if is_bulk else max_reply()
+        self._most_bytes = math.inf if is_bulk else settings_in_use().max_reply_bytes
         if is_bulk:
             self._least_seconds = math.inf
         else:
@@ -304,7 +304,7 @@ def guard_library(library: Any) -> Any:
         return library
     # A number is the timeout of a deployment. It limits only the silence of the server.
     is_own = isinstance(getattr(library, "timeout", None), int | float | None)
-    transport = Transport(http, request_timeout() if is_own else 0.0)
+    transport = Transport(http, settings_in_use().request_timeout if is_own else 0.0)
     guarded = library.with_options(http_client=make_http_client(http, transport))
     _guarded.add(guarded)
     return guarded
@@ -318,8 +318,9 @@ class LimitedBody:
 
     def __init__(self, raw: Any):
         self._raw = raw
-        self._most = max_reply()
-        self._end = time.monotonic() + request_timeout()
+        settings = settings_in_use()
+        self._most = settings.max_reply_bytes
+        self._end = time.monotonic() + settings.request_timeout
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)

@@ -7,3 +7,6 @@ LEVEL_TEXT = f"{100 * LEVEL:g} %"
 
 SIGNIFICANCE = round(1 - LEVEL, 10)
 """Two models are tied if the p-value, corrected for the number of tests, is not below this."""
+
+SIGNIFICANCE_TEXT = f"{100 * SIGNIFICANCE:g} %"
+"""The significance as texts show it, such as "5 %"."""

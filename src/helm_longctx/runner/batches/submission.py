@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, Problem, failure_of_error
 from helm_longctx.helm.annotator import check_annotators
@@ -40,6 +39,7 @@ from helm_longctx.models.apis.provider import Provider, providers
 from helm_longctx.models.apis.sending import try_once
 from helm_longctx.models.results import describe_failure, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.run_settings import MAX_COST
 from helm_longctx.runner.asking import Asking, ask_all
 from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
 from helm_longctx.runner.engine import PendingRequest
@@ -126,7 +126,11 @@ class AsBatches(Strategy):
                 self.has_programs = True
                 run = replace(prepared, requests=open_steps(prepared))
             # The run's own sender stops after the requests that fill the cache.
-            ask = lambda request: make_sender(context, deployment)(request).result  # noqa: E731
+            settings = runner.settings
+
+            def ask(request: Request) -> RequestResult:
+                return make_sender(context, deployment, settings)(request).result
+
             submission = _Submission(receiver, client, ask, ledger)
             names = {}
             for number in run.order():

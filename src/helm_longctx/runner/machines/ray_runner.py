@@ -20,27 +20,17 @@ from helm.benchmark import tokenizer_config_registry as tokenizers
 from tqdm import tqdm
 
 from helm_longctx.environment import (
-    MAX_COST,
-    EnvironmentValues,
-    max_cost,
-    number_setting,
     require,
-    settings_in_use,
 )
 from helm_longctx.errors import InputError
 from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
+from helm_longctx.run_settings import MAX_COST, RunSettings, settings_in_use
 from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runs.journal import Shard
-
-WORKERS = "HELM_LONGCTX_WORKERS"
-"""Number of tasks that send requests to APIs at the same time. By default it is the number of the cluster's CPUs."""
-
-_GPUS = "HELM_LONGCTX_GPUS"
-"""Number of GPUs of a task whose model runs in its process: by default one, or none if the cluster has none."""
 
 _TASKS_OF_WORKER = 4
 """Approximate number of tasks for each worker, so that all workers end at nearly the same time."""
@@ -76,16 +66,14 @@ class WorkerData:
     Args:
         paces: the actor that holds the paces of all addresses.
         folder: the working folder, to which paths are relative.
-        settings: this package's settings, from the driver's environment and its configuration.
+        settings: the driver's settings. A worker's environment can have others.
         registered: the models, deployments and tokenizers that are registered with HELM.
     """
 
     arguments: Mapping[str, Any]
     paces: Any = field(repr=False)
     folder: str = field(default_factory=os.getcwd)
-    settings: EnvironmentValues = field(
-        default_factory=lambda: _list_settings(), repr=False
-    )
+    settings: RunSettings = field(default_factory=settings_in_use)
     registered: Sequence[tuple[Callable[[Any], None], Sequence[Any]]] = field(
         default_factory=lambda: [
             (register, [*entries.values()]) for register, entries in _REGISTRIES
@@ -110,15 +98,6 @@ class WorkerData:
             for value in values:
                 register(value)
         use_paces(partial(_SharedPace, self.paces))
-
-
-def _list_settings() -> EnvironmentValues:
-    values = {**os.environ, **settings_in_use().values}
-    ours = {}
-    for name, value in values.items():
-        if name.startswith("HELM_LONGCTX_"):
-            ours[name] = value
-    return EnvironmentValues(ours)
 
 
 class _Paces:
@@ -172,13 +151,15 @@ class _SharedPace(Pace):
 def ask_shard(job: WorkerData, run_spec: RunSpec, shard: Shard) -> None:
     """Send the requests of a shard. This is a Ray task."""
     job.enter()
-    LongContextRunner(**job.arguments, strategy=OneShard(shard)).run_one(run_spec)
+    LongContextRunner(
+        **job.arguments, strategy=OneShard(shard), settings=job.settings
+    ).run_one(run_spec)
 
 
 def _make_run(job: WorkerData, run_spec: RunSpec, *shards: None) -> None:
     """Make a run from the answers of its shards, for which Ray waits. This is a Ray task."""
     job.enter()
-    LongContextRunner(**job.arguments).run_one(run_spec)
+    LongContextRunner(**job.arguments, settings=job.settings).run_one(run_spec)
 
 
 class RayRunner(LongContextRunner):
@@ -191,7 +172,7 @@ class RayRunner(LongContextRunner):
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options, strategy=_RayTasks())
         require("ray", "RayRunner")
-        if (dollars := max_cost()) is not None:
+        if (dollars := self.settings.max_cost) is not None:
             reason = f"{MAX_COST}={dollars:g} limits one process and cannot limit Ray's workers"
             raise InputError(f"{reason}; unset it, and see `helm-longctx estimate`")
 
@@ -304,9 +285,8 @@ class Cluster:
         self._functions = {
             function: ray.remote(function) for function in (ask_shard, _make_run)
         }
-        self._workers = int(
-            number_setting(WORKERS, self._resources.get("CPU", 1), whole=True)
-        )
+        self._gpus = job.settings.gpus
+        self._workers = job.settings.workers or int(self._resources.get("CPU", 1))
 
     def shards_per_run(self, runs: int) -> int:
         """Return the number of shards of each run. It is higher for fewer runs, and at most the number of workers."""
@@ -335,7 +315,7 @@ class Cluster:
         is_on_gpu = "GPU" in self._resources and "cpu" not in str(
             (spec.args or {}).get("device")
         )
-        return {"num_cpus": 1, "num_gpus": number_setting(_GPUS, 1) if is_on_gpu else 0}
+        return {"num_cpus": 1, "num_gpus": self._gpus if is_on_gpu else 0}
 
 
 class ShardProgress:

@@ -13,11 +13,12 @@ from contextlib import AbstractContextManager
 from itertools import takewhile
 from pathlib import Path
 
-from helm_longctx.environment import is_installed, read_setting
+from helm_longctx.environment import is_installed
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
+from helm_longctx.run_settings import read_variable
 from helm_longctx.runner.prefixes import PrefixDigests, order_by_prefix, prefix_keys
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.runner import LongContextRunner, Strategy
@@ -114,7 +115,7 @@ _GPUS = "CUDA_VISIBLE_DEVICES"
 
 def _find_gpus() -> list[str]:
     """Return the GPUs that this process may use, as the variable of CUDA names them."""
-    named = read_setting(_GPUS)
+    named = read_variable(_GPUS)
     if named:
         return [name.strip() for name in named.split(",") if name.strip()]
     if not is_installed("torch"):

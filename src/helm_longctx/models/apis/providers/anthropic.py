@@ -21,11 +21,11 @@ from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.apis import batches, protocol, tools
 from helm_longctx.models.apis.caching import LongCache, mark_beginning
 from helm_longctx.models.apis.client import ProviderClient
-from helm_longctx.models.apis.oauth import variable
 from helm_longctx.models.apis.parameters import ADAPTIVE
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import HelmClient, Provider
 from helm_longctx.models.results import add_facts
+from helm_longctx.run_settings import read_variable
 from helm_longctx.tasks.answer import Usage, check_usage, read_counts
 
 _MESSAGES = "/v1/messages"
@@ -146,7 +146,7 @@ class AnthropicClient(ProviderClient):
         return anthropic.Anthropic(**options)
 
     def _unsent_keys(self) -> tuple[str, ...]:
-        token = variable("ANTHROPIC_AUTH_TOKEN")
+        token = read_variable("ANTHROPIC_AUTH_TOKEN")
         headers = []
         for name in self.settings.headers or {}:
             headers.append(name.lower())
