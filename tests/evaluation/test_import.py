@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,13 @@ from helm_longctx import InputError
 assert issubclass(InputError, Exception)
 """
 
+OF_A_FUNCTION = """
+import sys
+import helm_longctx as lc
+lc.evaluate(lambda prompt: "7", "fresh_text:task=count", "4k", num_samples=1, quiet=True)
+print(sorted({"nltk", "sklearn", "torch", "transformers", "vllm"} & {*sys.modules}))
+"""
+
 
 def test_import_is_quick_and_quiet() -> None:
     """The import loads neither HELM nor torch, and prints nothing."""
@@ -26,6 +34,18 @@ def test_import_is_quick_and_quiet() -> None:
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_function_needs_no_torch(tmp_path: Path) -> None:
+    """A function in the place of a model is evaluated without the packages that run models, which import for seconds."""
+    done = subprocess.run(
+        [sys.executable, "-c", OF_A_FUNCTION],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert done.stdout == "[]\n"
 
 
 def test_public_names() -> None:

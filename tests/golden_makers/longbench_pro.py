@@ -14,9 +14,8 @@ from tests.support.official import digest
 CODE = """
 import json, logging, os, sys, types
 from pathlib import Path
-from tests.benchmarks.longbench_pro.fabricate import fake_similarity, make_rows, score_cases
+from tests.benchmarks.longbench_pro.fabricate import LIMITS, fake_similarity, make_rows, score_cases
 from tests.benchmarks.longbench_v2.fabricate import tokenizer
-from tests.benchmarks.longbench_pro.test_golden import LIMITS
 
 class Embedding:
     def __init__(self, *a, **k): pass

@@ -107,19 +107,24 @@ JUDGES = {
 }
 
 SCORING = (
-    "test_golden.py",
     "test_data.py",
     "test_scoring.py",
     "test_haystacks.py",
     "test_outputs.py",
     "test_confusion.py",
+    "test_grades.py",
+    "test_labels.py",
+    "test_programs.py",
     "test_benchmark.py",
 )
 """Tests of a benchmark's scores and baselines, of those that it has, besides `test_NAME.py`."""
 
+OFFICIAL = "tests/benchmarks/test_official.py"
+"""The comparisons of all benchmarks with their official code."""
+
 
 def list_rooms() -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Yield each module with its tests, as paths in the repository."""
+    """Yield each module with its tests, as arguments of pytest in the repository."""
     for path in sorted(PACKAGE.glob("results/statistics/[a-z]*.py")):
         yield (
             path,
@@ -137,14 +142,18 @@ def list_rooms() -> Iterator[tuple[Path, tuple[str, ...]]]:
         # Where the scores are short, they stand beside the table of tasks.
         scoring = tasks.with_name("scoring.py")
         path = scoring if scoring.exists() else tasks
-        folder = f"benchmarks/{tasks.parent.name}"
-        names = (*SCORING, f"test_{path.parent.name}.py")
-        if tests := _find(
-            f"{folder}/{name}"
-            for name in names
-            if (ROOT / "tests" / folder / name).exists()
-        ):
-            yield path, tests
+        name = tasks.parent.name
+        folder = f"benchmarks/{name}"
+        own_tests = _find(
+            f"{folder}/{module}"
+            for module in (*SCORING, f"test_{path.parent.name}.py")
+            if (ROOT / "tests" / folder / module).exists()
+        )
+        if (ROOT / "tests" / folder / "official.py").exists():
+            # pytest selects by the name of the folder and by that of the case.
+            own_tests = (*own_tests, OFFICIAL, "-k", name)
+        if own_tests:
+            yield path, own_tests
 
 
 def _find(tests: Iterable[str]) -> tuple[str, ...]:

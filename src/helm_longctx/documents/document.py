@@ -94,7 +94,11 @@ def text_columns(*titles: str) -> list[Column]:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. Its name is unique in the report, and the stem of the CSV file."""
+    """A table. Its name is unique in the report, and the stem of the CSV file.
+
+    Raises:
+        ValueError: a row has not one cell for each column.
+    """
 
     name: str
     title: str
@@ -103,6 +107,14 @@ class Table:
     about: str = ""
     search: bool = False
     kind: ClassVar[str] = "table"
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"table {self.name!r}: row {number} has {len(row)} cells, but there"
+                    f" are {len(self.columns)} columns"
+                )
 
     @property
     def header(self) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from helm_longctx.errors import InputError
 from helm_longctx.helm_api import Request, RequestResult
 from helm_longctx.models.local.answers import AnswerDecoder
-from helm_longctx.models.local.packaged import find_model
 from helm_longctx.models.local.scoring import make_scored_result, respond
 from helm_longctx.models.objects import Function, FunctionClient, Prompt, make_prompt
 from helm_longctx.models.scoring import ScoreTokens, ScoringRequest
@@ -230,6 +229,9 @@ class EngineClient(GivenEngineClient):
             name: value for name, value in options.items() if value is not None
         }
         self._options["trust_remote_code"] = remote_code
+        # This module imports torch, which a function in the place of a model does not need.
+        from helm_longctx.models.local.packaged import find_model
+
         self._path = find_model(pretrained_model_name_or_path)
         self._engine = engine
         self.concurrency = batch

@@ -1,4 +1,4 @@
-"""BABILong's samples are downloaded and read, and malformed rows are refused."""
+"""BABILong's samples are downloaded and read."""
 
 from __future__ import annotations
 
@@ -56,20 +56,6 @@ def test_both_sets_are_downloaded(
             assert task.prompt(examples[0]).user_turn.endswith(
                 "<context>\nMary went to the garden.\n</context>\n\nQuestion: Where is Mary?"
             )
-
-
-@pytest.mark.parametrize("column", ["input", "question", "target"])
-def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
-    """The error names the column that a row lacks."""
-    task = BABILONG.task("qa1")
-    write(
-        tmp_path / task.paths(0)[0],
-        [{name: value for name, value in ROW.items() if name != column}],
-    )
-    with pytest.raises(
-        InputError, match=f"qa1.jsonl:1: column {column!r} must be str, found nothing"
-    ):
-        list(load_examples(task, Settings(0), DataRoot(tmp_path, mirror=True)))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""CorpusQA's files are downloaded and read, malformed rows are refused, and the judge of a run is asked over HTTP."""
+"""CorpusQA's files are downloaded and read, and the judge of a run is asked over HTTP."""
 
 from __future__ import annotations
 
@@ -75,33 +75,6 @@ def test_only_what_can_be_had_is_offered(command: Command) -> None:
     """`list` offers the lengths whose files the hub has."""
     assert command("list", "corpusqa", "--json") == 0
     assert [each["lengths"] for each in json.loads(command.out)] == ["128k-1m"] * 4
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"prompt": []}, "row 1 of .*column 'prompt' must be a list of objects"),
-        ({"prompt": [{"role": "user"}]}, "column 'prompt' must be a list of objects"),
-        (
-            {"prompt": [{"role": "tool", "content": "x"}]},
-            "column 'prompt' must be a list of objects",
-        ),
-        ({"prompt": [{"role": "system", "content": "x"}]}, "the last one the user's"),
-        ({"prompt": "text"}, "column 'prompt' must be list, found str"),
-        (
-            {"answer": None},
-            "column 'answer' must be str or int or float or list, found NoneType",
-        ),
-        ({"id": 3}, "column 'id' must be str, found int"),
-    ],
-)
-def test_malformed_rows_are_refused(
-    tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
-    """The error names the row and what is wrong with it."""
-    write(tmp_path / source_of(LENGTH).path, [make_rows()[0] | change])
-    with pytest.raises(InputError, match=message):
-        load(tmp_path, "real_estate_en")
 
 
 def test_questions_on_the_same_documents_are_a_cluster(tmp_path: Path) -> None:

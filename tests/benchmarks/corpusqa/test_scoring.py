@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.corpusqa.tasks import find_answer, judge_prompt, score
+from tests.benchmarks.corpusqa.fabricate import OUTPUTS
 
 
 @given(st.text(), st.text(), st.lists(st.text(), min_size=1))
@@ -31,3 +32,10 @@ def test_any_reply_is_read(reply: Any) -> None:
     assert score({"judge": reply}).keys() == (
         {"judge_score"} if isinstance(reply, str) else set()
     )
+
+
+def test_answers_in_the_official_form() -> None:
+    """The line after the first mark is the answer, and an output without the mark is an answer as a whole."""
+    answers = [find_answer(output) for output in OUTPUTS[:3]]
+    assert answers == ["282", '["a"]', "the answer is: 3"]
+    assert find_answer(OUTPUTS[5]) == "1. The answer is: 2"

@@ -30,6 +30,9 @@ Final Answer: [abcd]
 Here is the graph to operate on:
 The graph has the following edges:
 """
+LENGTHS = {"128k": 131072, "256k": 262144, "1m": 1048576}
+"""The lengths at which the file has rows."""
+
 END = "You should immediately return the set of nodes. For example:\nFinal Answer: [node1, node2, node3]"
 
 

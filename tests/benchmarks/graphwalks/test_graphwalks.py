@@ -1,5 +1,4 @@
-"""GraphWalks' rows and scores equal the official code's (golden_makers/graphwalks.py), and generated graphs have the expected
-answers."""
+"""GraphWalks' rows are those of the hub, and generated graphs have the expected answers."""
 
 from __future__ import annotations
 
@@ -14,7 +13,6 @@ from helm_longctx.benchmarks.graphwalks.tasks import (
     EDGE,
     SAME_NODES,
     read_operation,
-    score,
     solve,
 )
 from helm_longctx.data.root import DataRoot
@@ -23,11 +21,7 @@ from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import find_protocol
 from helm_longctx.tasks.task import Example, Settings
-from tests.benchmarks.graphwalks.fabricate import build_graphwalks, records
-from tests.golden_makers.graphwalks import digest_prompt
-
-GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
-LENGTHS = {"128k": 131072, "256k": 262144, "1m": 1048576}
+from tests.benchmarks.graphwalks.fabricate import LENGTHS, build_graphwalks
 
 
 def load(root: Path, name: str, length: int, **arguments: int) -> list[Example]:
@@ -50,18 +44,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_scores() -> None:
-    """Every score is the official one, digit for digit."""
-    scores = [score(record) for record in records()]
-    assert [each["f1"] for each in scores] == GOLDEN["f1"]
-    assert [each["f1_card"] for each in scores] == GOLDEN["f1_card"]
-    assert [each["f1_card_2026"] for each in scores] == GOLDEN["f1_card_2026"]
-    assert {0.0, 1.0} < set(GOLDEN["f1"])
-
-
 def test_hub_rows(root: Path) -> None:
-    """Rows of the hub are selected by operation, length and depth and stay unchanged; corrected prompts are
-    NVIDIA's."""
+    """Rows of the hub are selected by operation, length and depth and stay unchanged."""
     rows = [
         json.loads(line)
         for line in (root / "hub/openai__graphwalks/train.jsonl")
@@ -87,16 +71,6 @@ def test_hub_rows(root: Path) -> None:
             1,
             1,
         ]
-    kinds = ("openai_bfs_corrected", "openai_parents_corrected")
-    corrected = [
-        example
-        for kind in kinds
-        for length in LENGTHS.values()
-        for example in load(root, kind, length)
-    ]
-    assert [digest_prompt(prompt_of(example)) for example in corrected] == GOLDEN[
-        "prompts"
-    ]
     deep = load(root, "openai_bfs", LENGTHS["128k"], depth=2)
     assert 0 < len(deep) < 6
     assert all("with depth 2." in prompt_of(example)[-200:] for example in deep)

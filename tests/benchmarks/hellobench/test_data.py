@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -58,28 +57,6 @@ def test_lengths_of_answers() -> None:
     assert all(
         words == 1000 * int(label.removesuffix("k")) for label, words in LENGTHS.items()
     )
-
-
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        (
-            {"category": "sport"},
-            "3 checklists, but 0 weights in hellobench/weighted_scores.txt",
-        ),
-        ({"checklists": ["a"]}, "1 checklists, but 3 weights"),
-        ({"checklists": [1, 2, 3]}, "column 'checklists' must be a list of texts"),
-        ({"instruction": None}, "column 'instruction' must be str"),
-    ],
-)
-def test_malformed_rows(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
-    """A malformed row is named in one line."""
-    write(
-        build_hellobench(tmp_path) / FILES["chat"].path,
-        [{**make_rows("chat")[0], **changes}],
-    )
-    with pytest.raises(InputError, match=what):
-        load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,14 @@ RECORD = {
     "similarity": {"value": 0.7},
 }
 
+LIMITS = {
+    "bpe 99999": 99_999,
+    "bpe 301": 301,
+    "metaspace 150": 150,
+    "metaspace 151": 151,
+}
+"""The most tokens of a prompt by the name of the case, which begins with the tokenizer."""
+
 _ODD = (
     "",
     "\n\n\n\nnot yet",

@@ -45,25 +45,6 @@ def test_files_from_a_server(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        ('{"prompt": "x"}', "column 'length' must be int"),
-        ('{"prompt": 1, "length": 1}', "column 'prompt' must be str"),
-        (
-            '{"prompt": "x", "length": 0}',
-            "length must be a whole number from 1 on, found 0",
-        ),
-    ],
-)
-def test_malformed_files(tmp_path: Path, line: str, what: str) -> None:
-    path = tmp_path / FILES["requests"].path
-    path.parent.mkdir()
-    path.write_text(line + "\n")
-    with pytest.raises(InputError, match=what):
-        load(tmp_path)
-
-
 def test_the_judge_is_asked_as_officially(tmp_path: Path) -> None:
     """The judge gets the official request up to five times, and without the rubric the error says how to get it."""
     example = load(build_longbench_write(tmp_path))[1]

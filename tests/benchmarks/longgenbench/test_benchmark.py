@@ -1,9 +1,7 @@
-"""LongGenBench's texts without entries or replies, the judge's requests, malformed files and the baseline are
-handled."""
+"""LongGenBench's texts without entries or replies, the judge's requests, and the baseline."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from helm_longctx.benchmarks.longgenbench.tasks import (
     write_entries,
 )
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.longgenbench.fabricate import build_longgenbench, rows
@@ -137,29 +134,6 @@ def test_the_judge_is_asked_as_officially() -> None:
     typical = write_entries(RECORD, 400)
     assert len(annotator.questions("texts", {**RECORD, "prediction": typical})) == 4
     assert len(typical.split()) == pytest.approx(400, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        (
-            {"checks_once": {"x": "a"}},
-            "checks_once must be an object of texts by the numbers of entries",
-        ),
-        (
-            {"checks_range": {"1": 2}},
-            "checks_range must be an object of texts by the numbers of entries",
-        ),
-        ({"number": 0}, "number must be a whole number from 1 to 9999, found 0"),
-        ({"prefix": None}, "column 'prefix' must be str"),
-    ],
-)
-def test_malformed_files(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
-    path = tmp_path / FILES[LENGTH].path
-    path.parent.mkdir()
-    path.write_text(json.dumps([{**rows(LENGTH)[0], **changes}]))
-    with pytest.raises(InputError, match=what):
-        load(tmp_path)
 
 
 def test_headings_alone(tmp_path: Path) -> None:

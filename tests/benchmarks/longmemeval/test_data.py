@@ -1,4 +1,4 @@
-"""LongMemEval's files are downloaded and read, malformed rows are refused, and a run asks the judge over HTTP."""
+"""LongMemEval's files are downloaded and read, and a run asks the judge over HTTP."""
 
 from __future__ import annotations
 
@@ -59,47 +59,6 @@ def test_every_file_is_downloaded(
                 example.id for example in load_examples(task, Settings(None), root)
             ]
             assert found == [row["question_id"] for row in make_rows(name)]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"question_type": "other"},
-            "question_type must be one of single-session-user, .* found 'other'",
-        ),
-        ({"question": None}, "column 'question' must be str"),
-        ({"answer": ["x"]}, "column 'answer' must be str or int or float"),
-        (
-            {"answer": " "},
-            "answer must be a text that is not empty or a number, found ' '",
-        ),
-        (
-            {"answer": float("nan")},
-            "answer must be a text that is not empty or a number, found nan",
-        ),
-        (
-            {"haystack_dates": []},
-            "must be lists of the same length, with at least one session",
-        ),
-        ({"haystack_dates": [1, 2]}, "haystack_dates must be a list of texts"),
-        (
-            {"haystack_sessions": ["x", []]},
-            "a session must be a list of turns with the texts 'role' and 'content'",
-        ),
-        (
-            {"haystack_sessions": [[{"role": "user"}], []]},
-            "a session must be a list of turns",
-        ),
-    ],
-)
-def test_malformed_rows_are_refused(
-    tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
-    """The error names the row and what is wrong with it."""
-    with pytest.raises(InputError, match=rf"item 1|row 1.*{message}") as caught:
-        load(tmp_path, make_rows("s")[0] | change)
-    assert "\n" not in str(caught.value)
 
 
 def test_places_and_clusters(tmp_path: Path) -> None:

@@ -1,13 +1,11 @@
-"""RULER v2's rows are downloaded and read, malformed rows are refused, and the metrics accept every output."""
+"""RULER v2's rows are downloaded and read, and the metrics accept every output."""
 
 from __future__ import annotations
 
 import io
-import json
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -73,70 +71,6 @@ def test_the_data_sets_are_downloaded(
         ensure(sources, data, "fetch them")
     assert read_mmlu(data) == read_mmlu(root)
     assert read_hotpotqa(data) == read_hotpotqa(root)
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "change", "message"),
-    [
-        (
-            "mk_niah_easy",
-            MMLU.paths[0],
-            {"choices": ["a"]},
-            "column 'choices' must be a list of four texts",
-        ),
-        (
-            "mk_niah_easy",
-            MMLU.paths[1],
-            {"answer": 4},
-            "and 'answer' the number of one, from 0",
-        ),
-        (
-            "mk_niah_easy",
-            MMLU.paths[1],
-            {"question": None},
-            "column 'question' must be str",
-        ),
-        (
-            "qa_easy",
-            HOTPOTQA.paths[1],
-            {"context": {"title": ["a"], "sentences": []}},
-            "as many lists of 'sentences'",
-        ),
-        (
-            "qa_easy",
-            HOTPOTQA.paths[0],
-            {"context": {"title": ["a"], "sentences": ["b"]}},
-            "as many lists of 'sentences'",
-        ),
-        (
-            "qa_easy",
-            HOTPOTQA.paths[0],
-            {"supporting_facts": {}},
-            "the titles of 'supporting_facts' must be a list of",
-        ),
-        (
-            "qa_easy",
-            HOTPOTQA.paths[0],
-            {"supporting_facts": {"title": ["?"]}},
-            "names no title of 'context'",
-        ),
-        (
-            "qa_easy",
-            HOTPOTQA.paths[1],
-            {"context": {"title": ["a"], "sentences": [["b"]]}},
-            "too few paragraphs",
-        ),
-    ],
-)
-def test_malformed_rows_are_refused(
-    tmp_path: Path, name: str, path: str, change: dict[str, Any], message: str
-) -> None:
-    """The error names the row and what is wrong with it."""
-    build_ruler2(tmp_path)
-    first = json.loads((tmp_path / path).read_text(encoding="utf-8").splitlines()[0])
-    (tmp_path / path).write_text(json.dumps(first | change) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        _load(name, DataRoot(tmp_path, mirror=True))
 
 
 def test_a_tokenizer_is_needed(root: DataRoot) -> None:

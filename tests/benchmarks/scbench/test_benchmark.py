@@ -1,0 +1,29 @@
+"""Scores of SCBench by turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from helm_longctx.benchmarks.scbench import BENCHMARK
+from tests.benchmarks.scbench.fabricate import WHOLE
+from tests.benchmarks.scbench.official import ask
+
+
+def test_scores_by_turn(tmp_path: Path) -> None:
+    """An answer's score also counts for its turn, unless each question is a request of its own or the kinds are
+    mixed."""
+    of = {
+        task.name: list(ask(task, 1, WHOLE, tmp_path))
+        for task in BENCHMARK.tasks
+        if task.name.startswith(("kv", "repoqa_"))
+    }
+    assert {
+        each.scores[f"turn_{each.turn}"] == each.scores["accuracy"] for each in of["kv"]
+    } == {True}
+    assert not any(
+        key.startswith("turn")
+        for name in of
+        if name != "kv"
+        for each in of[name]
+        for key in each.scores
+    )
