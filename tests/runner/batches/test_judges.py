@@ -165,7 +165,7 @@ def test_judges_without_batches(
     entry: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """They are left to the run, which asks them directly."""
+    """Judges without batches are left to the run, which asks them directly."""
     caplog.set_level("INFO", "helm_longctx.runner.batches")
     folder.spec = spec_of(entry)
     folder.ask()
