@@ -41,6 +41,17 @@ SURE = ("--seed", "5", "--error", "0.5", "-m", "30")
 """Options with which few questions are enough."""
 
 
+@pytest.fixture
+def few_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask only one of the five kinds of questions, or two with tool calls, which takes a fifth of the time."""
+    kinds = tmp_path / "kinds.yaml"
+    kinds.write_text(
+        "always: {recall: 'fresh_text:task=recall'}\n"
+        "by_choice: {tool_calls: 'tool_calls:task=constraint'}\n"
+    )
+    monkeypatch.setattr("helm_longctx.apps.certify.command._KINDS", kinds)
+
+
 def certificate() -> dict[str, Any]:
     """Return the certificate that the command wrote."""
     return json.loads(Path("out/certificate.json").read_text())
@@ -111,6 +122,7 @@ def test_an_honest_server(command: Command) -> None:
     assert not re.search(r"<script|<link|src=", page)
 
 
+@pytest.mark.usefixtures("few_kinds")
 def test_a_server_that_cuts(command: Command) -> None:
     """A server that cuts prompts without an error is found out by its own count and by the codes at the start."""
     with serve(SimulatedModel(cutting(1100), skill=1.0)) as (url, _):
@@ -128,6 +140,7 @@ def test_a_server_that_cuts(command: Command) -> None:
     assert "Only the end of the text is used" in Path("out/index.html").read_text()
 
 
+@pytest.mark.usefixtures("few_kinds")
 def test_a_server_that_refuses(command: Command) -> None:
     """A length that the server refuses is named, and costs nothing."""
     with serve(SimulatedModel(honest, skill=1.0, window=1500)) as (url, asked):
@@ -152,6 +165,7 @@ class ToolCaller(SimulatedModel):
         return "NO_CALL" if view.is_lost else solve_prompt(text), view.counted
 
 
+@pytest.mark.usefixtures("few_kinds")
 @pytest.mark.parametrize(
     ("see", "holds", "line"),
     [
@@ -160,21 +174,9 @@ class ToolCaller(SimulatedModel):
     ],
 )
 def test_tool_calls_are_a_kind_by_choice(
-    command: Command,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    see: See,
-    holds: bool,
-    line: str,
+    command: Command, see: See, holds: bool, line: str
 ) -> None:
     """`--tool-calls` measures calls of tools beside the other kinds, with a server that makes them and one that forgets."""
-    # One other kind is enough here, and the usual five take five times as long.
-    kinds = tmp_path / "kinds.yaml"
-    kinds.write_text(
-        "always: {recall: 'fresh_text:task=recall'}\n"
-        "by_choice: {tool_calls: 'tool_calls:task=constraint'}\n"
-    )
-    monkeypatch.setattr("helm_longctx.apps.certify.command._KINDS", kinds)
     lengths = ("--claim", "4k", "--shortest", "2k")
     named = ("--model-name", "simulated", "--to", "out", "--quiet")
     sure = ("--seed", "5", "--error", "0.5", "-m", "12")
@@ -311,13 +313,16 @@ def test_a_folder_with_another_certificate(
     assert message in command.err
 
 
+@pytest.mark.usefixtures("few_kinds")
 def test_a_folder_with_another_models_certificate(command: Command) -> None:
     """The certificate of one model is not replaced by the certificate of another one with the same options."""
     with serve(SimulatedModel()) as (url, _):
-        assert command("certify", "--model-url", url, *OPTIONS) == 0
+        assert command("certify", "--model-url", url, *OPTIONS, *SURE) == 0
         before = Path("out/certificate.json").read_bytes()
         assert (
-            command("certify", "--model-url", url, *OPTIONS, "--model-name", "another")
+            command(
+                "certify", "--model-url", url, *OPTIONS, *SURE, "--model-name", "other"
+            )
             == 2
         )
     assert "this folder has the certificate of endpoint/" in command.err

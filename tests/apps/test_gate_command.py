@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helm_longctx.apps.gate import command as gate_command
 from helm_longctx.benchmarks.tool_calls.prompts import FORM, NO_CALL
 from helm_longctx.models.baselines import lexical
 from tests.support.commands import Command
@@ -102,13 +104,13 @@ def test_an_equal_pair_passes(command: Command, server: Server) -> None:
     drop = f"A drop of {100 * result['visible_drop']:.1f} points at one depth"
     assert f"{drop} is found with the same probability." in command.out
     assert f"{drop} would have been found with a probability of 80%." in command.out
-    assert [(each["part"], each["answers"]) for each in result["orders"]] == [
+    assert [(order["part"], order["answers"]) for order in result["orders"]] == [
         ("base first", 24),
         ("candidate first", 24),
     ]
     assert all(
-        each["equal"] == each["equal_tokens"] == each["equal_scores"] == 1
-        for each in result["answers"]
+        answer["equal"] == answer["equal_tokens"] == answer["equal_scores"] == 1
+        for answer in result["answers"]
     )
 
 
@@ -360,7 +362,21 @@ def test_the_looks_are_counted(command: Command, server: Server) -> None:
         assert read()["looks"]["8k"] == looks
 
 
-@pytest.mark.parametrize("subset", ["ci", "ci-long"])
+def test_the_subset_of_long_texts_asks_as_much() -> None:
+    """The subsets differ only in the lengths of their texts, so both have the same power."""
+    short = gate_command._SUBSETS["ci"]
+    long = gate_command._SUBSETS["ci-long"]
+    assert long.max_drop == short.max_drop
+    assert _leave_out_lengths(long.entries) == _leave_out_lengths(short.entries)
+
+
+def _leave_out_lengths(entries: Sequence[str]) -> list[str]:
+    return [re.sub(r"length=\w+", "", entry) for entry in entries]
+
+
+@pytest.mark.parametrize(
+    "subset", ["ci", pytest.param("ci-long", marks=pytest.mark.long)]
+)
 def test_the_subset_is_enough_for_its_margin(
     command: Command, server: Server, subset: str
 ) -> None:

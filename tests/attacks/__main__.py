@@ -69,20 +69,21 @@ def attack_folders() -> Iterator[Attack]:
 
 def interrupt_calls(rounds: int = 20) -> Iterator[Attack]:
     """Yield the outcome of Ctrl-C and SIGTERM at random moments of a call."""
-    from tests.evaluation.interrupted import INTERRUPTED, run_python
+    from tests.evaluation import interrupted
 
     with tempfile.TemporaryDirectory() as folder:
         before = os.getcwd()
         os.chdir(folder)
         try:
-            process = run_python(INTERRUPTED, "1", str(rounds))
-            out, err = process.communicate()
+            status, out, err = interrupted.run_function(
+                interrupted.interrupt_calls, 1, rounds
+            )
         finally:
             os.chdir(before)
     for number in range(rounds):
         yield (
             f"signal {number}: {out.strip()} interrupted {err[-300:]}",
-            process.returncode == 0,
+            status == 0,
         )
 
 

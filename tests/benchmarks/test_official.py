@@ -14,7 +14,7 @@ import pytest
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import MAIN_METRIC
-from tests.support.official import BENCHMARK_TESTS, Comparison, load_cases
+from tests.support.golden_cases import BENCHMARK_TESTS, Comparison, load_cases
 
 CASES = load_cases()
 

@@ -28,18 +28,13 @@ import helm_longctx as lc
 from helm_longctx.evaluation import turns
 from helm_longctx.models.objects import OBJECTS, Function, Prompt, is_asked
 from tests.evaluation.calls import call, look_up
-from tests.evaluation.interrupted import INTERRUPTED, LATE, run_python
-
-PROCESS = """
-import sys
-from tests.evaluation.calls import call, look_up
-import helm_longctx as lc
-
-try:
-    print(call(look_up, name=sys.argv[1], lengths="4k", num_samples=1).scores.score[0])
-except lc.InputError as error:
-    print(error)
-"""
+from tests.evaluation.interrupted import (
+    interrupt_calls,
+    keep_a_late_answer,
+    run_function,
+    score_one_question,
+)
+from tests.support.programs import start_function
 
 
 def list_variables() -> dict[str, str]:
@@ -72,10 +67,15 @@ def test_threads() -> None:
     assert not OBJECTS
 
 
-def test_processes() -> None:
+def test_processes(tmp_path: Path) -> None:
     """Of four processes, those that make the same run get its score, or say in one line that another one makes it."""
-    processes = [run_python(PROCESS, name) for name in ("a", "a", "b", "b")]
-    ends = [process.communicate()[0].strip() for process in processes]
+    outputs = [tmp_path / f"{number}.txt" for number in range(4)]
+    programs = [
+        start_function(score_one_question, name, folder=tmp_path, output=output)
+        for name, output in zip("aabb", outputs, strict=True)
+    ]
+    assert [program.wait(300) for program in programs] == [0] * 4
+    ends = [output.read_text().strip() for output in outputs]
     assert {end for end in ends if "is in use by process" not in end} == {"1.0"}
     assert all("\n" not in end for end in ends)
 
@@ -279,18 +279,16 @@ def test_limits_change_no_variable(
 
 def test_interruptions() -> None:
     """Ctrl-C and SIGTERM at random moments raise an exception in the caller; nothing is lost, and all is restored."""
-    process = run_python(INTERRUPTED, "7", "3")
-    out, err = process.communicate()
-    assert process.returncode == 0, err[-2000:]
-    assert int(out) == 3
+    status, output, errors = run_function(interrupt_calls, 7, 3)
+    assert status == 0, errors[-2000:]
+    assert int(output) == 3
 
 
 def test_a_late_answer_is_kept() -> None:
     """An answer that comes after an interruption, while the journal is closed, is in the journal."""
-    process = run_python(LATE)
-    out, err = process.communicate()
-    assert process.returncode == 0, err[-2000:]
-    assert out.split() == ["2", "3"], err[-2000:]
+    status, output, errors = run_function(keep_a_late_answer)
+    assert status == 0, errors[-2000:]
+    assert output.split() == ["2", "3"], errors[-2000:]
 
 
 def test_the_handler_of_the_caller_stays(monkeypatch: pytest.MonkeyPatch) -> None:

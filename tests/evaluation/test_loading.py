@@ -17,7 +17,7 @@ transformers = pytest.importorskip("transformers")
 
 from helm_longctx.runs.files import MODEL  # noqa: E402
 from tests.data.hub_server import COMMIT, Hub, serve  # noqa: E402
-from tests.evaluation.calls import call  # noqa: E402
+from tests.evaluation.calls import call_with_short_texts  # noqa: E402
 from tests.models.conftest import one_thread  # noqa: E402, F401
 from tests.models.small_models import save_model  # noqa: E402
 
@@ -38,14 +38,14 @@ class OwnForCausalLM(LlamaForCausalLM):
 WITH_CODE = f"""
 import json
 import helm_longctx as lc
-from tests.evaluation.calls import call
+from tests.evaluation.calls import call_with_short_texts
 
 entry = {{"path": "org/own", "dtype": "float32", "revision": "{COMMIT}"}}
 try:
-    call(entry, num_samples=2)
+    call_with_short_texts(entry)
 except lc.InputError as error:
     print(json.dumps(str(error)))
-result = call({{**entry, "remote_code": True}}, num_samples=2)
+result = call_with_short_texts({{**entry, "remote_code": True}})
 print(json.dumps([list(result.scores.reason), list(result.answers.answer)]))
 """
 
@@ -75,16 +75,12 @@ def test_bfloat16(folder: Path) -> None:
         (loaded, "loaded"),
         ({**entry, "dtype": "float32"}, "whole"),
     ):
-        options: dict[str, Any] = {
-            "num_samples": 2,
-            "lengths": "4k",
-            "batch_size": 16,
-            "output_path": place,
-        }
-        likelihood = call(
-            model, arguments={"metric": "likelihood"}, **options
+        options: dict[str, Any] = {"batch_size": 16, "output_path": place}
+        likelihood = call_with_short_texts(
+            model, {"metric": "likelihood"}, **options
         ).scores.score[0]
-        results.append((list(call(model, **options).answers.answer), likelihood))
+        answers = call_with_short_texts(model, **options).answers.answer
+        results.append((list(answers), likelihood))
     assert results[0] == results[1]
     assert results[0][1] != results[2][1]
 
@@ -105,12 +101,12 @@ def test_an_adapter(folder: Path, tmp_path: Path) -> None:
         {**plain, "name": "my/plain"},
         {**plain, "adapter": str(tmp_path / "adapter"), "name": "my/adapted"},
     ]
-    result = call(entries, num_samples=3)
+    result = call_with_short_texts(entries)
     answers = {
         name: list(rows.answer) for name, rows in result.answers.groupby("model")
     }
-    expected = call(
-        (merged, tokenizer), num_samples=3, output_path="merged"
+    expected = call_with_short_texts(
+        (merged, tokenizer), output_path="merged"
     ).answers.answer
     assert answers["my/adapted"] == list(expected) != answers["my/plain"]
     (facts,) = [
@@ -152,6 +148,5 @@ def test_code_of_the_hub(folder: Path, tmp_path: Path) -> None:
         f"the model runs code of org/own at {COMMIT}" in reason for reason in reasons
     )
     (folder / "config.json").write_text(json.dumps(config))
-    assert answers == list(
-        call(load(folder), num_samples=2, output_path="loaded").answers.answer
-    )
+    expected = call_with_short_texts(load(folder), output_path="loaded")
+    assert answers == list(expected.answers.answer)

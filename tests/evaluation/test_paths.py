@@ -14,7 +14,7 @@ import helm_longctx as lc  # noqa: E402
 from helm_longctx.models.local.weights import _loaded  # noqa: E402
 from helm_longctx.runs.files import MODEL  # noqa: E402
 from helm_longctx.tasks.steps import find_step  # noqa: E402
-from tests.evaluation.calls import call  # noqa: E402
+from tests.evaluation.calls import call, call_with_short_texts  # noqa: E402
 from tests.models.conftest import one_thread  # noqa: E402, F401
 from tests.models.small_models import save_model  # noqa: E402
 from tests.support.commands import Command  # noqa: E402
@@ -26,7 +26,7 @@ TASK = (
     "--length",
     "4k",
     "--argument",
-    "num_samples=3",
+    "num_samples=1",
     "--suite",
     "a",
 )
@@ -62,10 +62,10 @@ def test_checkpoints_of_a_pattern(
 def test_weights_that_were_replaced_are_asked_again(checkpoints: Path) -> None:
     """A complete run stays, unless the files in the model's folder have changed since."""
     path = checkpoints / "step-30"
-    first, again = (call(path, num_samples=3).answers.answer for _ in range(2))
+    first, again = (call_with_short_texts(path).answers.answer for _ in range(2))
     assert first.equals(again)
     save_model(path, seed=9, positions=8192)
-    assert not call(str(path), num_samples=3).answers.answer.equals(first)
+    assert not call_with_short_texts(str(path)).answers.answer.equals(first)
 
 
 def test_equal_to_a_loaded_model(checkpoints: Path) -> None:
@@ -83,14 +83,14 @@ def test_equal_to_a_loaded_model(checkpoints: Path) -> None:
         "attention": "eager",
         "name": "my/eager",
     }
-    results = [call(model, num_samples=3) for model in (mapping, loaded)]
+    results = [call_with_short_texts(model) for model in (mapping, loaded)]
     assert results[0].answers.answer.equals(results[1].answers.answer)
     assert set(results[0].answers.model) == {"my/eager"}
 
 
 def test_batch_size_of_a_folder(checkpoints: Path) -> None:
     """`batch_size` says how many prompts of a folder are answered together."""
-    result = call(str(checkpoints / "step-30"), batch_size=2)
+    result = call_with_short_texts(str(checkpoints / "step-30"), batch_size=2)
     (facts,) = [
         orjson.loads(path.read_bytes()) for path in result.suite.glob(f"*/{MODEL}")
     ]

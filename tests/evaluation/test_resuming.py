@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import functools
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -23,19 +19,7 @@ from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.runs.files import MODEL
 from helm_longctx.runs.journal import NAME
 from tests.evaluation.calls import call, look_up
-
-KILLED = """
-import os, signal
-import helm_longctx as lc
-from tests.evaluation.calls import call
-
-def answer(prompt):
-    if prompt.id == "json_kv-3":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "of the first process"
-
-call(answer, num_samples=5)
-"""
+from tests.evaluation.interrupted import die_at_the_fourth_question, run_function
 
 
 def test_a_second_call_asks_again() -> None:
@@ -58,13 +42,8 @@ def test_a_second_call_asks_again() -> None:
 
 def test_a_killed_process_is_continued(caplog: pytest.LogCaptureFixture) -> None:
     """A call in another process goes on with the answers of a killed one, and says how many they are."""
-    root = str(Path(__file__).parents[2])
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED],
-        env={**os.environ, "PYTHONPATH": root},
-        check=False,
-    )
-    assert killed.returncode == -signal.SIGKILL
+    status, _, errors = run_function(die_at_the_fourth_question)
+    assert status == -signal.SIGKILL, errors
     asked: list[str] = []
 
     def answer(prompt: lc.Prompt) -> str:

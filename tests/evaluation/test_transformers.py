@@ -19,7 +19,7 @@ import helm_longctx as lc  # noqa: E402
 from helm_longctx.models.baselines import lexical  # noqa: E402
 from helm_longctx.models.local.model import LocalModel  # noqa: E402
 from helm_longctx.runs.files import MODEL  # noqa: E402
-from tests.evaluation.calls import call  # noqa: E402
+from tests.evaluation.calls import call, call_with_short_texts  # noqa: E402
 from tests.evaluation.engines import Engine  # noqa: E402
 from tests.models.small_models import WINDOW, save_model, write_deployment  # noqa: E402
 from tests.support.servers.llm import serve  # noqa: E402
@@ -120,7 +120,10 @@ def test_forms(folder: Path, loaded: tuple[Any, Any]) -> None:
         "text-generation", model=model, tokenizer=tokenizer
     )
     forms = [(loaded, None), (model, tokenizer), (model, str(folder)), (pipeline, None)]
-    results = [call(each, tokenizer=given, num_samples=1) for each, given in forms]
+    results = [
+        call_with_short_texts(form, tokenizer=given, num_samples=1)
+        for form, given in forms
+    ]
     assert len({result.answers.answer[0] for result in results}) == 1
     assert {name for result in results for name in result.answers.model} == {
         "python/tiny"
@@ -141,21 +144,21 @@ def test_forms(folder: Path, loaded: tuple[Any, Any]) -> None:
 def test_a_second_call_sees_a_patched_model(loaded: tuple[Any, Any]) -> None:
     """Answers of a model object never come from the request cache: a patched layer changes them."""
     model, _ = loaded
-    before = call(loaded, num_samples=3).answers.answer
+    before = call_with_short_texts(loaded).answers.answer
     hook = model.model.layers[1].register_forward_hook(
         lambda layer, given, output: torch.zeros_like(output)
     )
     try:
-        patched = call(loaded, num_samples=3).answers.answer
+        patched = call_with_short_texts(loaded).answers.answer
     finally:
         hook.remove()
     assert not patched.equals(before)
-    assert call(loaded, num_samples=3).answers.answer.equals(before)
+    assert call_with_short_texts(loaded).answers.answer.equals(before)
 
 
 def test_the_identity_of_a_model(folder: Path, loaded: tuple[Any, Any]) -> None:
     """The class, path, type of numbers, attention and packages of a model are kept with its run."""
-    result = call(loaded, num_samples=1)
+    result = call_with_short_texts(loaded, num_samples=1)
     (path,) = result.suite.glob(f"*/{MODEL}")
     identity = orjson.loads(path.read_bytes())
     assert identity["class"].endswith("modeling_llama.LlamaForCausalLM")
@@ -226,10 +229,10 @@ def test_an_engine_gets_lists_of_tokens(
     loaded: tuple[Any, Any], make_engine: Callable[[Any, Any], Engine]
 ) -> None:
     """An engine gets token ids in lists, and its answers equal those of the model that it runs."""
-    engine = call(make_engine(*loaded))
+    engine = call_with_short_texts(make_engine(*loaded))
     assert set(engine.answers.model) == {"python/tiny"}
     assert engine.answers.answer.equals(
-        call(loaded, output_path="other").answers.answer
+        call_with_short_texts(loaded, output_path="other").answers.answer
     )
 
 
@@ -239,14 +242,9 @@ def test_an_engine_gives_likelihoods(
 ) -> None:
     """An engine's log-probabilities of the gold answers are those of the model that it runs."""
     arguments = {"metric": "likelihood", "style": style}
-    options: dict[str, Any] = {
-        "num_samples": 2,
-        "arguments": arguments,
-        "lengths": "4k",
-    }
     results = [
-        call(make_engine(*loaded), **options),
-        call(loaded, output_path="other", **options),
+        call_with_short_texts(make_engine(*loaded), arguments),
+        call_with_short_texts(loaded, arguments, output_path="other"),
     ]
     ours, theirs = (_likelihoods(result) for result in results)
     assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-5)
@@ -291,10 +289,10 @@ def test_batches_of_a_loaded_model(
         return generate_all(self, jobs, most)
 
     monkeypatch.setattr(LocalModel, "generate_all", count)
-    one = call(loaded, num_samples=5)
+    one = call_with_short_texts(loaded)
     assert not sizes
-    together = call(loaded, num_samples=5, batch_size=3)
-    assert sum(sizes) == 5
+    together = call_with_short_texts(loaded, batch_size=3)
+    assert sum(sizes) == 3
     assert max(sizes) in (2, 3)
     columns = ["instance", "answer", "tokens", "finish_reason"]
     assert together.answers[columns].equals(one.answers[columns])

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 official = Path(sys.argv[1])
 from tests.benchmarks.beam.fabricate import *
-from helm_longctx.benchmarks.beam import official as ours
+from helm_longctx.benchmarks.beam import tasks as ours
 from tests.support.official import digest
 from scipy.stats import kendalltau
 import numpy

@@ -15,8 +15,7 @@ PRED = """
 import json, os, sys, types
 from unittest import mock
 sys.path.insert(0, ".")
-from tests.benchmarks.longbench.fabricate import DATASETS, rows
-from tests.benchmarks.longbench.official import LIMITS, MODEL, fingerprint, tokenizer
+from tests.benchmarks.longbench.fabricate import DATASETS, LIMITS, MODEL, fingerprint, rows, tokenizer
 for name in ("torch", "torch.distributed", "torch.multiprocessing", "datasets", "transformers",
              "llama_flash_attn_monkey_patch"):
     sys.modules[name] = mock.MagicMock()

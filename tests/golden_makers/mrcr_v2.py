@@ -14,8 +14,7 @@ OFFICIAL = """
 import hashlib, json, os, sys, types
 from pathlib import Path
 from unittest import mock
-from tests.benchmarks.mrcr_v2.fabricate import NEEDLES, SEEDS, build_mrcr_v2, records
-from tests.benchmarks.mrcr_v2.official import fingerprint
+from tests.benchmarks.mrcr_v2.fabricate import NEEDLES, SEEDS, build_mrcr_v2, fingerprint, records
 from helm_longctx.benchmarks.mrcr_v2.tasks import LENGTHS, file_of
 import pandas as pd
 

@@ -27,7 +27,7 @@ from tests.support.servers.real_model import RealModel
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=1,style=chat,method="
 TURNS = 2
 CALLS = 2
-MOST = 500
+MOST = 150
 """Characters at both ends of a prompt that the model reads, so that a long output of its code costs no minutes."""
 
 
@@ -35,7 +35,7 @@ MOST = 500
 def model() -> RealModel:
     """Return a model whose answers are long enough for code."""
     try:
-        return RealModel(tokens=32)
+        return RealModel(tokens=24)
     except InputError as error:
         pytest.skip(f"the model cannot be fetched: {error}")
 

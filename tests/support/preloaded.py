@@ -14,6 +14,7 @@ MODULES = (
     "helm.benchmark.run",
     "helm.benchmark.server",
     "helm.benchmark.window_services.no_tokenizer_window_service",
+    "helm_longctx.benchmarks.helmet.scoring",
     "helm_longctx.cli.main",
     "helm_longctx.config.plan",
     "helm_longctx.models.apis.providers.openai",

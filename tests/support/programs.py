@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from multiprocessing import forkserver, get_context, resource_tracker
@@ -152,6 +152,27 @@ def start(
     return Program(process)
 
 
+def start_function(
+    function: Callable[..., object],
+    *arguments: object,
+    folder: Path,
+    output: Path = Path(os.devnull),
+    errors: Path | None = None,
+) -> Program:
+    """Start a function of a module as a program, in a session of its own.
+
+    Args:
+        output: the file to which its output is added.
+        errors: the file to which its standard error is added; None for that of the output.
+    """
+    process = _server().Process(
+        target=_call,
+        args=(function, arguments, folder, dict(os.environ), output, errors or output),
+    )
+    process.start()
+    return Program(process)
+
+
 def _read_at_import(variables: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
@@ -190,6 +211,37 @@ def _become(
     is_new: bool,
 ) -> None:
     """Make this process the program; it does not return."""
+    _set_up(folder, variables, output, errors)
+    if is_new:
+        os.execv(line[0], line)
+    sys.argv = line
+
+    def run_program() -> None:
+        if prepare:
+            prepare()
+        (program,) = entry_points(group="console_scripts", name=Path(line[0]).name)
+        sys.exit(program.load()())
+
+    os._exit(_run(run_program))
+
+
+def _call(
+    function: Callable[..., object],
+    arguments: Sequence[object],
+    folder: Path,
+    variables: dict[str, str],
+    output: Path,
+    errors: Path,
+) -> None:
+    """Make this process a program that calls a function; it does not return."""
+    _set_up(folder, variables, output, errors)
+    os._exit(_run(lambda: function(*arguments)))
+
+
+def _set_up(
+    folder: Path, variables: dict[str, str], output: Path, errors: Path
+) -> None:
+    """Give this process the session, the folder, the environment and the files of a program."""
     os.setsid()
     # A program that needs Python's tracker of semaphores starts its own, which knows when the program is killed.
     resource_tracker._resource_tracker._fd = None  # type: ignore[attr-defined]
@@ -201,19 +253,13 @@ def _become(
         os.dup2(file, number)
         os.close(file)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if is_new:
-        os.execv(line[0], line)
-    sys.argv = line
-    os._exit(_run(Path(line[0]).name, prepare))
 
 
-def _run(command: str, prepare: Callable[[], object] | None) -> int:
-    """Run a program's function, and return the exit status as the interpreter makes it."""
+def _run(function: Callable[[], object]) -> int:
+    """Call a program's function, and return the exit status as the interpreter makes it."""
+    status = 0
     try:
-        if prepare:
-            prepare()
-        (program,) = entry_points(group="console_scripts", name=command)
-        sys.exit(program.load()())
+        function()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):

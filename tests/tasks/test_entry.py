@@ -117,6 +117,22 @@ def test_every_argument() -> None:
             "lv_eval:length=16k,protocol=current",
             "protocol='current' is invalid; choose from paper, api",
         ),
+        ("ada_leval_tsort:length=12k", "length='12k' is invalid"),
+        ("mrcr_v2:needles=8_upto,length=8k", "length='8k' is invalid"),
+        (
+            "infinite_bench:scorer=2023",
+            "scorer='2023' is invalid; choose from 2024-08, 2024-06",
+        ),
+        (
+            "longproc:task=travel_planning,length=0.5k",
+            "length='0.5k' is invalid; give ",
+        ),
+        (
+            "longproc:task=pseudo_to_code,length=8k",
+            "length='8k' is invalid; give ",
+        ),
+        ("longproc:task=countdown,length=1k", "length='1k' is invalid; give "),
+        ("longproc:task=sudoku,length=2k", "task='sudoku' is invalid; choose from"),
         ("helmet_recal:length=8k", "; did you mean helmet_recall?"),
         (
             "helmet_recall:length=8k,num_sample=8",
@@ -171,6 +187,7 @@ def test_mistakes(text: str, message: str) -> None:
             "labels='natural_label' is not an argument",
         ),
         ("helmet_rag:length=8k,judge=none", "judge='none' is not an argument"),
+        ("longbench_v2:scorer=2024-06", "scorer='2024-06' is not an argument"),
         ("helmet_recall:length=8k,context=none", "context='none' is not an argument"),
         (
             "helmet_recall:task=ruler_niah_mv,length=8k,shots=1",

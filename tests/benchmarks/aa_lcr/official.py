@@ -8,13 +8,8 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr, candidates, replies
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    compare_examples,
-    digest,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, compare_examples
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 TASK = BENCHMARK.task("questions")

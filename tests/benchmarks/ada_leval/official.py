@@ -20,13 +20,13 @@ from tests.benchmarks.ada_leval.fabricate import (
     fingerprint,
     order_records,
 )
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     join_comparisons,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 BEST_ANSWER, TSORT = BENCHMARK.tasks

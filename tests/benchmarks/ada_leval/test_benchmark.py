@@ -1,4 +1,4 @@
-"""The baseline, published scores, samples and lengths of Ada-LEval."""
+"""The baseline, published scores, samples and addresses of Ada-LEval."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import pytest
 
 from helm_longctx.benchmarks.ada_leval import BENCHMARK
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import ProtocolArgument, Settings
 from tests.benchmarks.ada_leval.fabricate import SEEDS, build_ada_leval
@@ -59,8 +57,8 @@ def test_published_tables() -> None:
     assert len(rows) == 146
 
 
-def test_samples_addresses_and_lengths() -> None:
-    """The official sample depends on the length and the protocol; TSort has no prompts of 6k and 12k."""
+def test_samples_and_addresses() -> None:
+    """The official sample depends on the length and the protocol."""
     task = BENCHMARK.task("stackselect")
     samples = [
         task.sample(Settings(k * 1024, protocol=p)) for p in MODES for k in (16, 32)
@@ -71,5 +69,3 @@ def test_samples_addresses_and_lengths() -> None:
         file.url
         == "http://opencompass.openxlab.space/utils/AdaLEval/stackselect_6k.json"
     )
-    with pytest.raises(InputError, match="length='12k' is invalid"):
-        parse_entry([BENCHMARK], "ada_leval_tsort:length=12k")

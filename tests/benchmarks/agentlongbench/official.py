@@ -14,15 +14,14 @@ from helm_longctx.benchmarks.agentlongbench.tasks import (
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.agentlongbench.fabricate import build_agentlongbench, make_records
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    digest,
     join_comparisons,
-    read_golden,
 )
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 SHORTEST = Settings(min(FOLDERS))

@@ -10,13 +10,13 @@ from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.babilong.fabricate import build_babilong, score_cases
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     digest_user_turns,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 SUFFIX = {"full": "", "no examples": "", "instruction": "_instruction", "bare": "_bare"}

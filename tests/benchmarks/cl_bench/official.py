@@ -10,15 +10,14 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings, Task
 from tests.benchmarks.cl_bench.fabricate import ROWS, answers, build_cl_bench
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    digest,
     digest_messages,
-    read_golden,
 )
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 SETTINGS = Settings(None, num_samples=max(ROWS.values()))

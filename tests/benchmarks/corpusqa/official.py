@@ -18,7 +18,8 @@ from tests.benchmarks.corpusqa.fabricate import (
     make_rows,
     reply_of,
 )
-from tests.support.official import Comparison, GoldenCases, digest, read_golden
+from tests.support.golden_cases import Comparison, GoldenCases
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 UNKNOWN = "medicine_en_1"

@@ -10,14 +10,14 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings, Task
 from tests.benchmarks.flenqa.fabricate import answers, build_flenqa, rows
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
     join_comparisons,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 METRICS = ("accuracy", "cot_coverage", "early_response")

@@ -10,7 +10,8 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.graphwalks.fabricate import LENGTHS, build_graphwalks, records
 from tests.golden_makers.graphwalks import digest_prompt
-from tests.support.official import Comparison, GoldenCases, ScoredOutput, read_golden
+from tests.support.golden_cases import Comparison, GoldenCases, ScoredOutput
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 METRICS = ("f1", "f1_card", "f1_card_2026")

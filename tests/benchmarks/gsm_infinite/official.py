@@ -16,14 +16,13 @@ from tests.benchmarks.gsm_infinite.fabricate import (
     extractions,
     numbers,
 )
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    digest,
-    read_golden,
 )
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 SYMBOLIC, MEDIUM, _ = BENCHMARK.tasks

@@ -16,7 +16,8 @@ from tests.benchmarks.hellobench.fabricate import (
     make_answers,
     odd_replies,
 )
-from tests.support.official import Comparison, GoldenCases, digest, read_golden
+from tests.support.golden_cases import Comparison, GoldenCases
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 TASK = BENCHMARK.task("chat")

@@ -17,13 +17,13 @@ from tests.benchmarks.helmet2.fabricate import (
     length_of,
     records,
 )
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 

@@ -12,15 +12,14 @@ from helm_longctx.benchmarks.infinite_bench.tasks import (
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.infinite_bench.fabricate import build_infinite_bench, score_cases
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    digest,
     join_comparisons,
-    read_golden,
 )
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 SUFFIX = {"gpt4": "", "yarn-mistral": "_base", "claude2": "_claude"}

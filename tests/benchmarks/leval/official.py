@@ -9,13 +9,8 @@ from helm_longctx.benchmarks.leval import BENCHMARK
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.leval.fabricate import build_leval, outputs
-from tests.support.official import (
-    GoldenCases,
-    ScoredOutput,
-    compare_examples,
-    digest,
-    read_golden,
-)
+from tests.support.golden_cases import GoldenCases, ScoredOutput, compare_examples
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 SETTINGS = Settings(None, num_samples=1000)

@@ -9,14 +9,13 @@ from helm_longctx.benchmarks.locomo.tasks import JUDGES, read_mem0
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.locomo.fabricate import ODD_REPLIES, build_locomo, make_answers
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    digest,
-    read_golden,
 )
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 TASK = BENCHMARK.task("qa")

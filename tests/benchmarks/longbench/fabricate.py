@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from transformers import PreTrainedTokenizerFast
+
 from helm_longctx.benchmarks.longbench import BENCHMARK
 from helm_longctx.benchmarks.longbench.tasks import DATASETS, LongBenchTask
-from tests.benchmarks.lv_eval.fabricate import sentence
+from tests.benchmarks.lv_eval.fabricate import sentence, tokenizers
 from tests.support.fabricate_words import write
 
 ROWS = 5
@@ -18,6 +21,10 @@ CLASSES = {
     False: ["Date", "Date of birth", "Other number", "number", "City"],
     True: ["体育", "体育新闻", "财经", "新闻"],
 }
+LIMITS = {"byte_level": 100_000, "metaspace": 501}
+"""The most tokens of a prompt, by tokenizer."""
+MODEL = "llama2-7b-chat-4k"
+"""The official code puts [INST] around the chats of this model."""
 RECORD = {"all_classes": ["Lake", "Lake Vel"], "length": 5000}
 
 
@@ -130,3 +137,13 @@ def deep_records() -> list[dict[str, Any]]:
                 }
             )
     return found
+
+
+def tokenizer(case: str) -> Any:
+    """Return a tokenizer as the official code loads it."""
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizers()[case])
+
+
+def fingerprint(prompt: str, max_tokens: int, ends_at_newline: bool) -> str:
+    """Return the short form of a request in the golden file."""
+    return f"{max_tokens} {ends_at_newline} {hashlib.sha256(prompt.encode()).hexdigest()[:16]}"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
-from typing import Any
-
-from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.benchmarks.longbench import BENCHMARK
 from helm_longctx.benchmarks.longbench.tasks import BY_LENGTH
@@ -18,35 +14,23 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Settings, Task
 from tests.benchmarks.longbench.fabricate import (
+    LIMITS,
     build_longbench,
     dataset_of,
     deep_records,
+    fingerprint,
     records,
+    tokenizer,
 )
-from tests.benchmarks.lv_eval.fabricate import tokenizers
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     join_comparisons,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
-LIMITS = {"byte_level": 100_000, "metaspace": 501}
-"""The most tokens of a prompt, by tokenizer."""
-MODEL = "llama2-7b-chat-4k"
-"""The official code puts [INST] around the chats of this model."""
-
-
-def tokenizer(case: str) -> Any:
-    """Return a tokenizer as the official code loads it."""
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizers()[case])
-
-
-def fingerprint(prompt: str, max_tokens: int, ends_at_newline: bool) -> str:
-    """Return the short form of a request in the golden file."""
-    return f"{max_tokens} {ends_at_newline} {hashlib.sha256(prompt.encode()).hexdigest()[:16]}"
 
 
 def digest_requests(case: str, task: Task) -> Callable[[DataRoot], list[str]]:

@@ -21,13 +21,8 @@ from tests.benchmarks.longbench_pro.fabricate import (
     score_cases,
 )
 from tests.benchmarks.longbench_v2.fabricate import tokenizer
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    ScoredOutput,
-    digest,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, ScoredOutput
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 

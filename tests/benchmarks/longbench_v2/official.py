@@ -23,12 +23,8 @@ from tests.benchmarks.longbench_v2.fabricate import (
     fingerprint,
     tokenizer,
 )
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    join_comparisons,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, join_comparisons
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 MODES = ("0shot", "cot", "no_context")

@@ -19,14 +19,13 @@ from tests.benchmarks.longbench_write.fabricate import (
     replies,
     responses,
 )
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    digest,
-    read_golden,
 )
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 TASK = BENCHMARK.task("requests")

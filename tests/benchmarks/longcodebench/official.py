@@ -15,13 +15,13 @@ from tests.benchmarks.longcodebench.fabricate import (
     answers,
     build_longcodebench,
 )
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 

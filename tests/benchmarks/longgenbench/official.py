@@ -23,7 +23,8 @@ from tests.benchmarks.longgenbench.fabricate import (
     outputs,
     reply_to,
 )
-from tests.support.official import Comparison, GoldenCases, digest, read_golden
+from tests.support.golden_cases import Comparison, GoldenCases
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 (TASK,) = BENCHMARK.tasks

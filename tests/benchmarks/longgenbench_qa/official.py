@@ -10,13 +10,8 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.longgenbench_qa.fabricate import answer, build_longgenbench_qa
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    compare_examples,
-    digest,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, compare_examples
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 GSM8K, MMLU = BENCHMARK.tasks

@@ -18,13 +18,8 @@ from tests.benchmarks.longmemeval.fabricate import (
     build_longmemeval,
     make_answers,
 )
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    compare_examples,
-    digest,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, compare_examples
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 TASK = BENCHMARK.task("s")

@@ -13,13 +13,8 @@ from helm_longctx.benchmarks.longproc.data import FOLDER, TASKS, problems
 from helm_longctx.data.root import DataRoot
 from tests.benchmarks.longproc.fabricate import build_longproc, cases
 from tests.golden_makers.longproc import item_text
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    ScoredOutput,
-    digest,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, ScoredOutput
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 LEVELS = [(name, level) for name, files in TASKS.items() for level in files.levels]

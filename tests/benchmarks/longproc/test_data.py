@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks.longproc import BENCHMARK
 from helm_longctx.benchmarks.longproc.data import TASKS, problems, source
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.entry import parse_entry
 from tests.benchmarks.longproc.fabricate import build_longproc
 
 
@@ -32,21 +30,6 @@ def edit(path: Path, **fields: Any) -> None:
     rows = json.loads(path.read_text(encoding="utf-8"))
     rows[1] |= fields
     path.write_text(json.dumps(rows), encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("task", "level"),
-    [
-        ("travel_planning", "0.5k"),
-        ("pseudo_to_code", "8k"),
-        ("countdown", "1k"),
-        ("sudoku", "2k"),
-    ],
-)
-def test_levels_that_a_task_lacks(task: str, level: str) -> None:
-    """A level that a task lacks is refused."""
-    with pytest.raises(InputError, match=r"is invalid; (give|choose) "):
-        parse_entry([BENCHMARK], f"longproc:task={task},length={level}")
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,13 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.loogle.fabricate import build_loogle, judged, records
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    digest,
-    read_golden,
 )
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 CLOZE_METRICS = ("exact_masks", "partial_masks", "masks")

@@ -16,15 +16,14 @@ from tests.benchmarks.lv_eval.fabricate import (
     tokenizers,
     truncation_prompts,
 )
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    digest,
     join_comparisons,
-    read_golden,
 )
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 BY_NAME = {dataset.name: dataset for dataset in DATASETS}

@@ -12,13 +12,13 @@ from helm_longctx.benchmarks.mrcr.tasks import load_shuffled
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.mrcr.fabricate import BINS, build_split, encoding, records
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 

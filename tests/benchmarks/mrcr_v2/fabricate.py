@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import string
 from collections.abc import Iterator
@@ -107,3 +108,8 @@ def _outputs(rng: random.Random, answer: str) -> Iterator[str]:
             given,
         )
     yield f"Here you are: {answer}"
+
+
+def fingerprint(prompt: str, temperature: float) -> str:
+    """Return the short form of a request in the golden file."""
+    return f"{temperature} {hashlib.sha256(prompt.encode()).hexdigest()[:16]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 
 from helm_longctx.benchmarks.mrcr_v2 import BENCHMARK
@@ -10,21 +9,21 @@ from helm_longctx.benchmarks.mrcr_v2.tasks import CUMULATIVE, LENGTHS
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings, Task
-from tests.benchmarks.mrcr_v2.fabricate import SEEDS, build_mrcr_v2, records
-from tests.support.official import (
+from tests.benchmarks.mrcr_v2.fabricate import (
+    SEEDS,
+    build_mrcr_v2,
+    fingerprint,
+    records,
+)
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     join_comparisons,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
-
-
-def fingerprint(prompt: str, temperature: float) -> str:
-    """Return the short form of a request in the golden file."""
-    return f"{temperature} {hashlib.sha256(prompt.encode()).hexdigest()[:16]}"
 
 
 def digest_requests(task: Task, seed: int) -> Callable[[DataRoot], list[str]]:

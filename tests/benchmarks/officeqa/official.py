@@ -16,13 +16,8 @@ from tests.benchmarks.officeqa.fabricate import (
     make_document,
     make_pairs,
 )
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    ScoredOutput,
-    digest,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, ScoredOutput
+from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
 

@@ -10,14 +10,14 @@ from helm_longctx.tasks.counting import make_counter
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.oneruler.fabricate import build_oneruler, score_cases, tokenizer
 from tests.golden_makers.oneruler import SAMPLES, digest_row
-from tests.support.official import (
+from tests.support.golden_cases import (
     Comparison,
     GoldenCases,
     ScoredOutput,
     compare_examples,
     join_comparisons,
-    read_golden,
 )
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 LISTED = ("en", "de", "ko", "zh", "hi")

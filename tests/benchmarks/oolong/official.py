@@ -13,7 +13,8 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.task import Settings
 from tests.benchmarks.oolong.fabricate import build_oolong, score_cases
 from tests.golden_makers.oolong import LENGTH, digest_request
-from tests.support.official import Comparison, GoldenCases, ScoredOutput, read_golden
+from tests.support.golden_cases import Comparison, GoldenCases, ScoredOutput
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 

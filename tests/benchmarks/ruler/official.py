@@ -8,12 +8,8 @@ from helm_longctx.benchmarks.ruler import BENCHMARK
 from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.ruler.fabricate import build_sources, counter
 from tests.golden_makers.ruler import digest_row
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    compare_examples,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, compare_examples
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 

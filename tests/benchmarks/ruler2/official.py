@@ -11,12 +11,8 @@ from helm_longctx.tasks.task import Example, Settings, Task
 from tests.benchmarks.ruler.fabricate import counter
 from tests.benchmarks.ruler2.fabricate import build_ruler2, letter_cases, match_cases
 from tests.golden_makers.ruler2 import digest_row
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    compare_examples,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, compare_examples
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 

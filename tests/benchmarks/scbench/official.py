@@ -37,12 +37,8 @@ from tests.benchmarks.scbench.fabricate import (
     tokenizer,
 )
 from tests.support.fabricate_words import write
-from tests.support.official import (
-    Comparison,
-    GoldenCases,
-    join_comparisons,
-    read_golden,
-)
+from tests.support.golden_cases import Comparison, GoldenCases, join_comparisons
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 APART = "repoqa_and_kv_apart"

@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from helm_longctx.benchmarks.squality import BENCHMARK
 from helm_longctx.data.root import DataRoot
 from tests.benchmarks.squality.fabricate import build_squality, records
-from tests.support.official import (
-    GoldenCases,
-    ScoredOutput,
-    compare_examples,
-    read_golden,
-)
+from tests.support.golden_cases import GoldenCases, ScoredOutput, compare_examples
+from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
 (TASK,) = BENCHMARK.tasks

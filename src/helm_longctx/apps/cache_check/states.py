@@ -10,6 +10,7 @@ from io import StringIO
 from itertools import chain
 from pathlib import Path
 from random import Random
+from threading import Lock
 from typing import Any
 
 from tqdm import tqdm
@@ -135,16 +136,19 @@ class Server:
         cold_fields: Mapping[str, Any] | None = None,
     ):
         self.deployment = deployment
-        self.local_path = local_path
         self.max_tokens = max_tokens
         self.cold_fields = cold_fields or {}
+        with redirect_stdout(StringIO()):  # HELM prints where it looks for credentials
+            self._context = LocalContext(str(local_path), BlackHoleCacheBackendConfig())
+        self._lock = Lock()
         self.client = self.connect()
 
     def connect(self) -> OpenAIClient:
         """Return a client with new connections."""
-        with redirect_stdout(StringIO()):  # HELM prints where it looks for credentials
-            context = LocalContext(str(self.local_path), BlackHoleCacheBackendConfig())
-        client = find_client(context, self.deployment)
+        with self._lock:
+            # HELM's context would return the client that it made last.
+            self._context.client.clients.pop(self.deployment, None)
+            client = find_client(self._context, self.deployment)
         if not isinstance(client, OpenAIClient):
             what = "does not speak OpenAI's protocol; give a server's address with --model-url"
             raise InputError(f"cache-check: {self.deployment} {what}")
