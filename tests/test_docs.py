@@ -48,12 +48,12 @@ def rows(path: str) -> list[list[str]]:
 
 SUITES = [
     (page, task)
-    for each in BENCHMARKS
-    if (page := page_of(each)) not in ELSEWHERE
-    for task in each.tasks
+    for benchmark in BENCHMARKS
+    if (page := page_of(benchmark)) not in ELSEWHERE
+    for task in benchmark.tasks
     if task.alias
     not in {
-        other.name for other in each.tasks
+        other.name for other in benchmark.tasks
     }  # such a task repeats the other one, and has its row
 ]
 
@@ -82,7 +82,9 @@ def test_tables_name_all_benchmarks(
 ) -> None:
     """The tables of what is cut and of what methods can ask name every benchmark with such a task."""
     cells = "\n".join(row[0] for row in rows(f"docs/{page}")).lower()
-    meant = [each for each in BENCHMARKS if any(map(is_meant, each.tasks))]
+    meant = [
+        benchmark for benchmark in BENCHMARKS if any(map(is_meant, benchmark.tasks))
+    ]
     assert meant
     missing = [
         each.title

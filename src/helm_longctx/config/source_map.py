@@ -72,6 +72,7 @@ class SourceMap:
 
 def _steps(path: KeyPath) -> str:
     """Write a path as in JavaScript: `.models[0].url`."""
-    return "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
-    )
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text

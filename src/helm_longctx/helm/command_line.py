@@ -180,9 +180,11 @@ def asks_for_ours(args: Namespace) -> bool:
     is_our_runner = find_similar(
         args.runner_class_name or "", [RUNNER], likeness=_MISSPELLED
     )
-    confs = [Path(path).name for path in args.conf_paths]
     names = [benchmark.name for benchmark in BENCHMARKS]
-    has_our_conf = any(any(name in conf for name in names) for conf in confs)
+    has_our_conf = False
+    for path in args.conf_paths:
+        conf = Path(path).name
+        has_our_conf |= any(name in conf for name in names)
     return bool(is_our_runner or has_our_conf or _our_entries(args))
 
 

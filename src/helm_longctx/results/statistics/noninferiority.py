@@ -361,11 +361,9 @@ def clusters_to_decide(
         errors: the one-sided errors of "no worse" and "worse" over all looks.
         looks: the sizes at all looks until now, in shares of the sample.
     """
-    even = tuple(
-        (sign * value, share / 2)
-        for value, share in sample.outcomes
-        for sign in (1, -1)
-    )
+    even: _Outcomes = ()
+    for value, share in sample.outcomes:
+        even += ((value, share / 2), (-value, share / 2))
 
     def is_enough(wanted: int, outcomes: _Outcomes) -> bool:
         sizes = (
