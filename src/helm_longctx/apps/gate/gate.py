@@ -308,7 +308,7 @@ def _decide(
 def _mean_of_candidate(pairs: Sequence[Pairs]) -> float:
     means = []
     for pair in pairs:
-        means.append(float(np.mean(pair.a)))
+        means.append(float(np.mean(np.asarray(pair.a, dtype=float))))
     return float(np.average(means, weights=[pair.weight for pair in pairs]))
 
 

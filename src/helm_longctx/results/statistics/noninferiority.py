@@ -558,7 +558,7 @@ class _Test:
 
 
 def _mean_of_base(pairs: Sequence[Pairs]) -> float:
-    means = [float(np.mean(pair.b)) for pair in pairs]
+    means = [float(np.mean(np.asarray(pair.b, dtype=float))) for pair in pairs]
     return float(np.average(means, weights=[pair.weight for pair in pairs]))
 
 
