@@ -91,7 +91,7 @@ def are_equal(ours: Metrics, official: Metrics, absolute: float) -> bool:
         if own is None or value is None:
             if own is not value:
                 return False
-        elif abs(own - value) > absolute:
+        elif not abs(own - value) <= absolute:  # also if our value is NaN
             return False
     return True
 
