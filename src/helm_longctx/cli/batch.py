@@ -28,7 +28,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True)
 _SomeRuns = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="RUNS", help="Names of runs. [default: all runs of the suite]"
+        metavar="RUNS", help="Names of runs, instead of all runs of the suite."
     ),
 ]
 

@@ -612,9 +612,8 @@ class RunConfig(ConfigSection):
     ] = Field(default=4, description="concurrent requests, as helm-run's -n")
     batch: Annotated[Literal["wait", "send", "files"] | None, _OPTION] = Field(
         default=None,
-        description="requests go to the provider's batch API: wait for the answers, or"
-        " send and end; or files for `vllm run-batch` are written. The same command"
-        " goes on",
+        description="send requests in batches: wait (for the answers), send (and end)"
+        " or files (for `vllm run-batch`); the same command goes on",
     )
     dry_run: Annotated[bool, OnCommandLine("--dry-run")] = Field(
         default=False, description="only print the runs and an estimate of their cost"

@@ -177,19 +177,35 @@ def _make_answer(
         return HeadlineAnswer(
             question, verdict, describe_decisions(results.differences), False
         )
+    return HeadlineAnswer(
+        question,
+        describe_gate(gate),
+        describe_decisions(results.differences),
+        gate.verdict is not Verdict.UNDECIDED,
+    )
+
+
+def describe_gate(gate: CompactionGate) -> str:
+    """Return the verdict in a sentence or two."""
     margin = points(gate.margin)
     against = gate.base if gate.holds_for_others else f"{gate.base} here"
     words = {
         Verdict.NO_WORSE: f"No compactor loses {margin} or more against {against}.",
         Verdict.WORSE: f"A compactor loses more than {margin} against {against}.",
         Verdict.UNDECIDED: "These probes cannot tell whether all compactors lose less"
-        f" than {margin} against {against}.",
+        f" than {margin} against {against}.{_describe_floor(gate)}",
     }
-    return HeadlineAnswer(
-        question,
-        words[gate.verdict],
-        describe_decisions(results.differences),
-        gate.verdict is not Verdict.UNDECIDED,
+    return words[gate.verdict]
+
+
+def _describe_floor(gate: CompactionGate) -> str:
+    """Return why no loss could be seen, in a sentence after a space; empty if one could."""
+    bases = [loss.drop.base for loss in gate.losses if loss.drop.is_at_floor]
+    if not bases:
+        return ""
+    return (
+        f" With {gate.base}, only {share(min(bases))} of the probes are answered rightly,"
+        " so no compactor could lose more: take a model that can answer them."
     )
 
 
