@@ -3,7 +3,7 @@
     python bench/batches.py [--requests 300] [--protocol openai|anthropic] [--json FILE]
 
 The requests have prompts of 0.6 MB in LV-Eval's form and go to a local server in three batches. The script ends with an
-error if a request is paid for twice, if `helm-run` sends one, or if the results differ from those of the direct run.
+error if a request is paid for twice, if one is sent directly, or if the results differ from those of the direct run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
             tallies[protocol] = {"batches": asdict(batches), "direct": asdict(direct)}
             print(
                 f"{protocol}: {len(batches.kills)} kills, {len(server.batches)} batches, "
-                f"{server.paid.total()} requests paid for, each once; helm-run sent none; results as direct"
+                f"{server.paid.total()} requests paid for, each once, none directly; results as direct"
             )
             for tally in (batches, direct):
                 for command, seconds in tally.seconds.items():

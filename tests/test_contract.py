@@ -283,9 +283,9 @@ def test_helm_reads_the_conf_files(tmp_path: Path) -> None:
             get_run_spec_function(entry.description.split(":")[0]) for entry in entries
         )
     names = {
-        f"{each.name}_{length_label(length)}.conf"
-        for each in BENCHMARKS
-        for length in each.lengths
+        f"{benchmark.name}_{length_label(length)}.conf"
+        for benchmark in BENCHMARKS
+        for length in benchmark.lengths
     }
     # Their questions or texts are the user's.
     names -= {

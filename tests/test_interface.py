@@ -42,7 +42,7 @@ def test_known_names_are_public() -> None:
     """Names of each kind that users rely on are in the list."""
     assert {
         "command helm-longctx run --model-url",
-        "command helm-longctx batch submit --wait",
+        "command helm-longctx run --batch",
         "command helm-longctx show RUN",
         "exit-status 2",
         "configuration limits.max_cost",

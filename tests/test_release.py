@@ -182,9 +182,9 @@ def test_the_action_ends_as_the_gate(
 def test_the_action_comments(tmp_path: Path) -> None:
     """The action's comment has the verdict and the end of what the gate printed, and its words run nothing."""
     (step,) = (
-        each
-        for each in yaml.safe_load(read("action.yml"))["runs"]["steps"]
-        if each.get("id") == "comment"
+        step
+        for step in yaml.safe_load(read("action.yml"))["runs"]["steps"]
+        if step.get("id") == "comment"
     )
     program = tmp_path / "bin/gh"
     program.parent.mkdir()

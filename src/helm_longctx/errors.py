@@ -11,7 +11,14 @@ class InputError(ValueError):
     """An error in a user's input, such as a run-entry argument, an option or a file.
 
     The message is one line. It names the argument and the value, and says what to do.
+
+    Attributes:
+        argument: the argument of a run entry that is wrong. Empty if that is not known.
     """
+
+    def __init__(self, message: str = "", argument: str = ""):
+        super().__init__(message)
+        self.argument = argument
 
 
 class ShapeError(InputError):
@@ -74,7 +81,8 @@ def bad_argument(
     advice = (
         f"give {allowed}" if isinstance(allowed, str) else list_choices(value, allowed)
     )
-    return InputError(f"{where}: {name}={shorten(value)} is invalid; {advice}")
+    message = f"{where}: {name}={shorten(value)} is invalid; {advice}"
+    return InputError(message, argument=name)
 
 
 _MOST_CHOICES = 30

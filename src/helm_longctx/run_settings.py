@@ -1,6 +1,6 @@
 """The settings of a process's work: limits, data, judges. Nothing else reads our environment variables.
 
-They are made once: from a configuration where there is one (`config.plan.make_settings`), and otherwise from the
+They are made once: from a configuration where there is one (`config.settings.make_settings`), and otherwise from the
 environment. Where our own code calls, they are passed. HELM makes scenarios, clients and annotators by the names of
 their classes, and passes nothing of ours to them. So these read the settings of the work in progress
 (`settings_in_use`).
@@ -103,7 +103,7 @@ class RunSettings:
     gpus: float = 1.0
     judge: JudgeSettings = JudgeSettings()
     judge_keys: Mapping[str, Credentials] = field(default_factory=dict)
-    repositories: Mapping[str, str] = field(default_factory=dict)
+    repositories: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def max_reply_bytes(self) -> int:

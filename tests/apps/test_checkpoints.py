@@ -86,7 +86,7 @@ def test_scores_over_steps(command: Command, tmp_path: Path) -> None:
         if load["part"] == "json_kv"
     ]
     assert list(map(int, curve["scores"])) == sorted(STEPS)
-    assert [round(each["mean"], 2) for each in curve["scores"].values()] == [
+    assert [round(score["mean"], 2) for score in curve["scores"].values()] == [
         0,
         0,
         0.3,

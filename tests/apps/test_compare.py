@@ -69,7 +69,7 @@ def test_two_models(command: Command, suite: Path) -> None:
     everything = content["pairings"][0]
     assert (everything["by"], everything["better"]) == ("all", MODELS[0])
     assert everything["comparison"]["effect"]["mean"] == 0.5
-    assert [each["model"] for each in content["standings"]] == list(MODELS[:2])
+    assert [standing["model"] for standing in content["standings"]] == list(MODELS[:2])
     assert len(content["differences"]) == 2
 
 
@@ -98,8 +98,8 @@ def test_methods(command: Command, suite: Path) -> None:
     assert "longctx/null: methods" in command.out
     assert MODELS[0] not in command.out
     gains = {
-        each["method"]: each
-        for each in json.loads(Path("out.json").read_text())["gains"]
+        gain["method"]: gain
+        for gain in json.loads(Path("out.json").read_text())["gains"]
     }
     retrieve = gains["method=retrieve chunks=4"]
     closed = gains["method=closed_book"]

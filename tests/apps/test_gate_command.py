@@ -104,13 +104,13 @@ def test_an_equal_pair_passes(command: Command, server: Server) -> None:
     drop = f"A drop of {100 * result['visible_drop']:.1f} points at one depth"
     assert f"{drop} is found with the same probability." in command.out
     assert f"{drop} would have been found with a probability of 80%." in command.out
-    assert [(each["part"], each["answers"]) for each in result["orders"]] == [
+    assert [(order["part"], order["answers"]) for order in result["orders"]] == [
         ("base first", 24),
         ("candidate first", 24),
     ]
     assert all(
-        each["equal"] == each["equal_tokens"] == each["equal_scores"] == 1
-        for each in result["answers"]
+        answer["equal"] == answer["equal_tokens"] == answer["equal_scores"] == 1
+        for answer in result["answers"]
     )
 
 

@@ -147,7 +147,7 @@ def test_a_defect_of_the_second_half_is_found(
         "the candidate differs from the base by more than both from themselves at 4k ("
         in command.out
     )
-    assert [each["length"] for each in read()["differences"]] == [4096]
+    assert [difference["length"] for difference in read()["differences"]] == [4096]
     verdicts = {part["part"]: part["verdict"] for part in read()["parts"]}
     assert verdicts["4k 10 %"] == verdicts["4k 30 %"] == "undecided"
     assert verdicts["4k 90 %"] == "worse"

@@ -151,7 +151,7 @@ def test_accuracy_and_likelihood_stay_apart(
     )
     page = result.report()
     assert page.is_file()
-    pages = [each.read_text() for each in page.parent.glob("*.html")]
+    pages = [path.read_text() for path in page.parent.glob("*.html")]
     (likelihoods,) = [text for text in pages if "What does the context give?" in text]
     # A few questions say nothing about rare misses.
     assert TOO_FEW in likelihoods

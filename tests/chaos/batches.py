@@ -1,7 +1,6 @@
 """Rounds of runs through a batch API whose commands are killed at given moments. `bench/batches.py` has the full size.
 
-Two things must hold at the end: each request was paid for once, and `helm-run` sends nothing and has the results of the
-direct way.
+Two things must hold at the end: each request was paid for once in a batch, and the results are those of the direct way.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Moment:
     """A moment at which a command is killed.
 
     Args:
-        command: `submit` or `collect`.
+        command: `send` or `collect`.
         step: a step of the server, with `+` if it is done and not yet answered; `journal` when answers are written;
             `prompts` while the requests are made.
     """
@@ -51,9 +50,9 @@ def moments(protocol: str) -> list[Moment]:
     create = f"create_{protocol}"
     results = "content" if protocol == "openai" else "results"
     upload = ["upload", "upload+"] if protocol == "openai" else [create, create]
-    submits = ["prompts", *upload, create, f"{create}+", f"{create}+", create]
+    sends = ["prompts", *upload, create, f"{create}+", f"{create}+", create]
     collects = [f"retrieve_{protocol}", f"{results}+", "journal"]
-    return [Moment("submit", step) for step in submits] + [
+    return [Moment("send", step) for step in sends] + [
         Moment("collect", step) for step in collects
     ]
 
@@ -109,21 +108,21 @@ class BatchRun:
             ChaosError: a command ended before its moment.
         """
         for number, moment in enumerate(when):
-            if moment.command == "collect" and when[number - 1].command == "submit":
-                self.submit()
+            if moment.command == "collect" and when[number - 1].command == "send":
+                self.send()
             attempt = self._start(moment.command)
             self._kill(attempt, moment)
             self.tally.kills.append(moment)
 
-    def submit(self) -> None:
-        """Submit the requests that are left."""
-        self._finish("submit", self._start("submit"))
+    def send(self) -> None:
+        """Send the requests that are left, and end."""
+        self._finish("send", self._start("send"))
 
     def collect(self) -> None:
-        """Collect the answers of all batches."""
+        """Wait for the answers of all batches, and make the run."""
         self._finish("collect", self._start("collect"))
 
-    def make(self, name: str = "helm-run") -> None:
+    def make(self) -> None:
         """Ask for all answers directly with `helm-run`, without a cache."""
         arguments = [
             "helm-run",
@@ -140,7 +139,7 @@ class BatchRun:
             "--runner-class-name",
             "helm_longctx.runner.LongContextRunner",
         ]
-        self._finish(name, start(self._folder, arguments))
+        self._finish("direct", start(self._folder, arguments))
 
     def check(self) -> None:
         """Check that each request was paid for once, and that none was sent directly.
@@ -176,11 +175,10 @@ class BatchRun:
         return texts, [row for row in rows if row["name"]["name"] not in delivery]
 
     def _start(self, command: str) -> Attempt:
-        arguments = ["helm-longctx", "batch", command, *SUITE, "--local-path", "."]
-        size = ["--batch-size", str(self._batch_size)]
-        arguments += (
-            [self._entry, "-m", "9999", *size] if command == "submit" else ["--wait"]
-        )
+        arguments = ["helm-longctx", "run", "--entry", self._entry, "-m", "9999"]
+        arguments += [*SUITE, "--local-path", "."]
+        arguments += ["--batch", {"send": "send", "collect": "wait"}[command]]
+        arguments += ["--batch-size", str(self._batch_size)]
         return start(self._folder, arguments)
 
     def _kill(self, attempt: Attempt, moment: Moment) -> None:
@@ -262,12 +260,11 @@ def disturb(
     """
     run = BatchRun(server, folder / "batches", protocol, entry, batch_size)
     run.kill_at(when)
-    run.submit()
+    run.send()
     run.collect()
-    run.make()
     run.check()
     direct = BatchRun(server, folder / "direct", protocol, entry, batch_size)
-    direct.make("direct")
+    direct.make()
     if run.results() != direct.results():
         raise ChaosError("the results differ from those of the direct way")
     return run.tally, direct.tally
@@ -276,14 +273,14 @@ def disturb(
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat"
 
 
-def kill_submit(chaos: Chaos, rng: random.Random, folder: Path) -> None:
-    """Kill `batch submit` around a step that costs money, and run the command again."""
-    _kill(chaos, rng, folder, ["submit"])
+def kill_sending(chaos: Chaos, rng: random.Random, folder: Path) -> None:
+    """Kill `run --batch` around a step of sending that costs money, and run the command again."""
+    _kill(chaos, rng, folder, ["send"])
 
 
-def kill_collect(chaos: Chaos, rng: random.Random, folder: Path) -> None:
-    """Kill `batch submit` and then `batch collect`, and run both again."""
-    _kill(chaos, rng, folder, ["submit", "collect"])
+def kill_collecting(chaos: Chaos, rng: random.Random, folder: Path) -> None:
+    """Kill `run --batch` while it sends and then while it collects, and run it again."""
+    _kill(chaos, rng, folder, ["send", "collect"])
 
 
 def _kill(
@@ -301,6 +298,6 @@ def _kill(
             server, folder, protocol, ENTRY, rng.choice((4, 6, 12)), when
         )
     chaos.tally.events.update(
-        f"kills of batch {moment.command}" for moment in tally.kills
+        f"kills of run --batch: {moment.command}" for moment in tally.kills
     )
     chaos.tally.attempts += len(tally.kills) + len(tally.seconds)

@@ -20,7 +20,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chaos]:
         yield started
 
 
-ELSEWHERE = ("ray", "slow", "submit", "collect")
+ELSEWHERE = ("ray", "slow", "send", "collect")
 LONG = ("report", "jury")
 CASES = [
     pytest.param(kind, 1, marks=pytest.mark.long if kind in LONG else ())

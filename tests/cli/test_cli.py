@@ -234,7 +234,11 @@ def test_list_of_benchmarks(command: Command) -> None:
     assert [row[0] for row in rows] == [benchmark.name for benchmark in BENCHMARKS]
     for name, tasks, lengths, about in rows:
         assert tasks == str(
-            len(next(each for each in BENCHMARKS if each.name == name).tasks)
+            len(
+                next(
+                    benchmark for benchmark in BENCHMARKS if benchmark.name == name
+                ).tasks
+            )
         )
         assert lengths.endswith("-16m") == (
             name
@@ -613,8 +617,8 @@ def test_wrong_usage(command: Command, arguments: list[str]) -> None:
             "run: No such option: --modle; did you mean --model?",
         ),
         (
-            ["batch", "submit", "--suit"],
-            "batch submit: No such option: --suit; did you mean --suite?",
+            ["batch", "status", "--suit"],
+            "batch status: No such option: --suit; did you mean --suite?",
         ),
         (["summarise"], "No such command 'summarise'. Did you mean 'summarize'?"),
         (["y" * 9000], f"No such command '{'y' * 299}…; see helm-longctx --help\n"),

@@ -51,13 +51,13 @@ def answer(body: dict[str, Any], fault: str, number: int) -> dict[str, Any]:
     """Return the reply to a chat by a stack with a fault."""
     messages = body["messages"]
     if fault == "system":
-        messages = [each for each in messages if each["role"] != "system"]
+        messages = [message for message in messages if message["role"] != "system"]
     if fault == "turns":
-        messages = [each for each in messages if each["role"] == "system"] + messages[
-            -1:
-        ]
+        messages = [
+            message for message in messages if message["role"] == "system"
+        ] + messages[-1:]
     question = messages[-1]["content"]
-    count = sum(4 + estimate_tokens(each["content"]) for each in messages)
+    count = sum(4 + estimate_tokens(message["content"]) for message in messages)
     count = min(count, 3000) if fault == "cut" else count
     text = question.partition("nothing else:\n")[2] or "yes"
     if fault == "stop":
@@ -122,8 +122,8 @@ def serve(fault: str, tokenizer: Any = None) -> Iterator[str]:
             if tokenizer is not None:
                 if fault == "stripped":  # runs of white space become a space
                     body["messages"] = [
-                        {**each, "content": " ".join(each["content"].split())}
-                        for each in body["messages"]
+                        {**message, "content": " ".join(message["content"].split())}
+                        for message in body["messages"]
                     ]
                 tokens = tokenizer.apply_chat_template(
                     body["messages"], add_generation_prompt=True, return_dict=True

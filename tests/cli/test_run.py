@@ -10,8 +10,9 @@ import pytest
 from helm.common.credentials_utils import provide_api_key
 
 from helm_longctx.benchmarks.helmet.data.recall import _warn_of_generation
+from helm_longctx.config.entries import plan_entries
 from helm_longctx.config.load import load_config, read_options
-from helm_longctx.config.plan import plan_entries
+from helm_longctx.config.local_models import expand_models
 from helm_longctx.config.shared import hide_chatter
 from helm_longctx.run_settings import MIRROR
 from tests.support.commands import Command
@@ -348,7 +349,10 @@ def test_a_benchmark_stands_for_its_entries() -> None:
             {"tasks": "helmet,ruler", "length": "8k", "model": ["longctx/null"]}
         ),
     )
-    entries = [entry.text.partition(":")[0] for entry in plan_entries(config)]
+    entries = [
+        entry.text.partition(":")[0]
+        for entry in plan_entries(config, expand_models(config))
+    ]
     categories = ("recall", "rag", "icl", "cite", "rerank", "longqa", "summ")
     assert entries == [*(f"helmet_{name}" for name in categories), "ruler"]
 
@@ -412,7 +416,7 @@ def test_helms_chatter_is_hidden(
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=1"
     for arguments in (
         ("run", "--entry", entry, "--model", "longctx/lexical", "--suite", "x"),
-        ("batch", "submit", f"{entry},model=longctx/lexical", "--suite", "y", "-m", 9),
+        ("run", "--entry", entry, "--model", "longctx/lexical", "--batch", "send"),
         ("batch", "status", "--suite", "x"),
         ("estimate", entry, "--model", "longctx/lexical"),
     ):

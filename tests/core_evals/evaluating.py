@@ -65,7 +65,7 @@ def evaluate(
 
 def shown_scores(folder: Path, group: str) -> dict[str, str]:
     """Return the scores of a group's table in `helm-server`, with three digits, by the columns' titles."""
-    (suite,) = (each for each in folder.glob("out/runs/*") if not each.is_symlink())
+    (suite,) = (path for path in folder.glob("out/runs/*") if not path.is_symlink())
     done = run(
         "helm-longctx",
         "summarize",

@@ -19,7 +19,7 @@ from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
 nemo = pytest.importorskip("nemo_evaluator.core.input")
 
-OURS = [(each, name) for each in BENCHMARKS for name in each.entries]
+OURS = [(benchmark, name) for benchmark in BENCHMARKS for name in benchmark.entries]
 
 
 def render(config: dict[str, Any], target: dict[str, Any]) -> Any:
@@ -64,7 +64,8 @@ def test_default_lengths(benchmark: Any, name: str) -> None:
 def test_default_lengths_are_those_of_main_tables() -> None:
     """The default length is the length of a benchmark's main table, and a benchmark without lengths has none."""
     lengths = {
-        each.name: default_length(each, each.categories[0]) for each in BENCHMARKS
+        benchmark.name: default_length(benchmark, benchmark.categories[0])
+        for benchmark in BENCHMARKS
     }
     assert {name: lengths[name] for name in ("helmet", "lv_eval", "longproc")} == {
         "helmet": 131072,

@@ -127,7 +127,7 @@ def test_downloaded_outputs(proof: Proof, served: ReleaseHub, tmp_path: Path) ->
     for _ in range(2):
         verification = verify(tmp_path)
         assert [
-            (each.cell.column, each.verdict, each.reason) for each in verification.cells
+            (cell.cell.column, cell.verdict, cell.reason) for cell in verification.cells
         ] == [
             ("a", ScoreVerdict.EQUAL, ""),
             ("b", ScoreVerdict.EQUAL, ""),
@@ -137,7 +137,7 @@ def test_downloaded_outputs(proof: Proof, served: ReleaseHub, tmp_path: Path) ->
             ("e", ScoreVerdict.EXPLAINED, "The file is damaged."),
             ("f", ScoreVerdict.NO_OUTPUTS, ""),
         ]
-        assert [each.is_computed for each in verification.cells] == [False] * 2 + [
+        assert [cell.is_computed for cell in verification.cells] == [False] * 2 + [
             True
         ] + [False] * 3
         assert (verification.outputs, verification.files) == (6, 4)
@@ -314,7 +314,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def count_verdicts(name: str, root: Path) -> dict[ScoreVerdict, int]:
-    (benchmark,) = (each for each in BENCHMARKS if each.name == name)
+    (benchmark,) = (benchmark for benchmark in BENCHMARKS if benchmark.name == name)
     return dict(verify_benchmark(benchmark, DataRoot(root, mirror=True)).counts)
 
 

@@ -48,7 +48,11 @@ def test_demo(
     monkeypatch.setattr(
         demo,
         "BENCHMARKS",
-        [each for each in BENCHMARKS if each.name == "ruler" or not each.published()],
+        [
+            benchmark
+            for benchmark in BENCHMARKS
+            if benchmark.name == "ruler" or not benchmark.published()
+        ],
     )
     demo.demo(Path("out"), Path("prod_env"))
     printed = capsys.readouterr()
@@ -100,7 +104,9 @@ def test_demo_with_a_model(
         with_model={**local, "entries": entries},
     )
     monkeypatch.setattr(
-        demo, "BENCHMARKS", [each for each in BENCHMARKS if not each.published()]
+        demo,
+        "BENCHMARKS",
+        [benchmark for benchmark in BENCHMARKS if not benchmark.published()],
     )
     demo.demo(Path("out"), Path("prod_env"), with_model=True)
     printed = capsys.readouterr().out

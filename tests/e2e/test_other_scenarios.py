@@ -151,7 +151,7 @@ def test_estimate(command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["estimate", "shard 1/2 --suite t", "batch submit --suite t"]
+    "words", ["estimate", "shard 1/2 --suite t", "run --suite t --batch send --entry"]
 )
 def test_commands_refuse_other_scenarios_in_one_line(
     words: str, command: Command

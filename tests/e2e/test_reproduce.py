@@ -274,7 +274,7 @@ def test_means_over_tasks(
     arguments = ["num_samples=4", *filter(None, [argument])]
     known = answers(root, protocols[0], 1, ",".join(arguments), uneven=True)
     with oracle(known) as server, serve(judge_reply, models={"tiny": Model()}) as judge:
-        text = "\n".join(f"  {each.replace('=', ': ')}" for each in arguments)
+        text = "\n".join(f"  {argument.replace('=', ': ')}" for argument in arguments)
         Path("run.yaml").write_text(
             f"suite: s\nprotocols: [{protocols[0]}]\narguments:\n{text}\n"
             f"models: [{{name: endpoint/tiny, model: tiny, url: '{server.address}'}}]\n"

@@ -140,7 +140,7 @@ def test_answers_are_counted_and_priced(followed: Followed) -> None:
 def test_batches_are_refused_in_one_line(followed: Followed) -> None:
     """The record names no batch service."""
     done = followed.run(
-        "helm-longctx", "batch", "submit", ENTRY, "--suite", "batches", "-m", "9"
+        "helm-longctx", "run", "--entry", ENTRY, "--suite", "batches", "--batch", "wait"
     )
     assert done.returncode == 2
     assert (

@@ -91,6 +91,8 @@ LINES = {
         "run run.yaml --local-path local -n 2",
         "run run.yaml --dry-run --max-cost 1 -v",
         "run --suite t --entry helmet_recall:task=json_kv,length=8k,num_samples=2 --model-url http://127.0.0.1:9/v1 --model-name m -m 2",
+        f"run --suite b --entry {BATCHED} -m 3 --batch files --batch-size 2 --local-path local",
+        f"run --suite new --entry {BATCHED} -m 3 --batch send --local-path local",
         "run --suite t --conf-path entries.conf --judge none --max-retries 0 --request-timeout 5 -q",
     ),
     "certify": (
@@ -108,11 +110,8 @@ LINES = {
         "shard 2/2 --conf-paths entries.conf --suite t -m 2 -n 2",
     ),
     "batch": (
-        f"batch submit {BATCHED} --suite b -m 3 --files --batch-size 2 --local-path local",
-        f"batch submit {BATCHED} --suite new -m 3 --local-path local",
         "batch status --suite b --local-path local",
-        "batch collect --suite b --local-path local",
-        f"batch cancel {BATCHED} --suite b --local-path local",
+        "batch cancel --suite b --local-path local --forget",
     ),
     "report": (
         "report --suite s --format markdown",

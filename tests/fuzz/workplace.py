@@ -131,14 +131,15 @@ def _submit_batches(
         'deployments: {"chaos/model": "sk-none"}\n'
     )
     submit = [
-        "batch",
-        "submit",
+        "run",
+        "--entry",
         BATCHED,
         "--suite",
         "b",
         "-m",
         "3",
-        "--files",
+        "--batch",
+        "files",
         "--batch-size",
         "2",
     ]

@@ -67,7 +67,7 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
             ):
                 number += 1
             yield _Block(
-                start + 1, "", [each[4:] for each in lines[start:number]], mark
+                start + 1, "", [line[4:] for line in lines[start:number]], mark
             )
             mark = ""
         elif line:

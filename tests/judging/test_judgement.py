@@ -82,7 +82,7 @@ def test_tasks_with_other_judges_have_other_annotators() -> None:
         make_annotator(TASK, replace(TASK, official_judge="openai/other"))
 
 
-@pytest.mark.parametrize("benchmark", [each.name for each in BENCHMARKS])
+@pytest.mark.parametrize("benchmark", [benchmark.name for benchmark in BENCHMARKS])
 def test_judgements_have_annotators(benchmark: str) -> None:
     """The annotator of a category knows the judgement of each of its tasks that has one."""
     for category in find_benchmark(benchmark).categories:

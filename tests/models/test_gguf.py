@@ -107,7 +107,7 @@ def test_mixed_up_weights_are_found(
         match=r"predicts plain English with [\d.]+ nats per token, and a blind guess has 5.8",
     ):
         gguf.convert(path, tmp_path / "model")
-    assert [each.name for each in tmp_path.iterdir()] == ["m.gguf"]
+    assert [path.name for path in tmp_path.iterdir()] == ["m.gguf"]
 
 
 @pytest.mark.parametrize("rule", ["llama-bpe", "default"])

@@ -120,7 +120,9 @@ def own_means(suite: Path) -> dict[Key, float]:
                     stat["mean"]
                 )
         benchmark = next(
-            each for each in BENCHMARKS if arguments["entry"] in each.entries
+            benchmark
+            for benchmark in BENCHMARKS
+            if arguments["entry"] in benchmark.entries
         )
         judge = next(
             (each["args"].get("judge", "") for each in spec.get("annotators", [])), ""
@@ -197,7 +199,7 @@ def _helm_cell(tables: list[Any], result: Result, title: str = "") -> Cell | Non
     with suppress(ValueError):  # HELM does not know the model
         shown = get_model_metadata(result.model).display_name
     # A model without any answer is only in the table of conditions.
-    for table in (each for each in tables if each["title"] != "Conditions"):
+    for table in (table for table in tables if table["title"] != "Conditions"):
         titles = [each["value"] for each in table["header"]]
         column = titles.index(title) if title in titles else 0 if title else 1
         for row in table["rows"]:
@@ -256,7 +258,11 @@ def cells_of_wide_tables(output: Path, kind: str) -> dict[Key, Cell]:
                 if column.endswith("_failed")
             ]:
                 length = next(
-                    (each for each in board.lengths if label(each) == row["length"]),
+                    (
+                        length
+                        for length in board.lengths
+                        if label(length) == row["length"]
+                    ),
                     None,
                 )
                 result = board.score(row["model"], part, length, row["context"])
@@ -295,7 +301,9 @@ def _cells_of_rows(rows: Iterable[Mapping[str, str]], part: str) -> dict[Key, Ce
     cells = {}
     for row in rows:
         benchmark = next(
-            each.name for each in BENCHMARKS if row["entry"] in each.entries
+            benchmark.name
+            for benchmark in BENCHMARKS
+            if row["entry"] in benchmark.entries
         )
         place = (row["folder"], row[part], row["model"], row["length"], row["context"])
         cells[(benchmark, *place, other_judge(row))] = _cell(row)

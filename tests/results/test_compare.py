@@ -67,9 +67,9 @@ def test_copies_of_a_question_prove_nothing() -> None:
         result("a/two", "nq", lambda question, depth: 0.0, questions=3),
     ]
     (pairing,) = (
-        each
-        for each in compare(results, ["a/one", "a/two"]).pairings()
-        if each.by == "all"
+        pairing
+        for pairing in compare(results, ["a/one", "a/two"]).pairings()
+        if pairing.by == "all"
     )
     assert pairing.comparison.p_value == pytest.approx(
         compare_pairs([1] * 3, [0] * 3).p_value

@@ -100,9 +100,9 @@ def test_verdicts_agree_in_every_place(
     for length in (8192, 32768):
         differences = find_differences(board, "helmet_recall", length)
         pairs = [
-            each
-            for each in content["pairings"]
-            if (each["by"], each["part"]) == ("length", label(length))
+            pairing
+            for pairing in content["pairings"]
+            if (pairing["by"], pairing["part"]) == ("length", label(length))
         ]
         assert len(pairs) == len(skills) * (len(skills) - 1) / 2
         for each in pairs:
@@ -203,10 +203,12 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(
     printed = next(score_tables([board]))
     assert [row[0].text for row in printed.rows][:3] == ["whole", "second", "part"]
     content = compare_models(tmp_path, ["a/part", "a/whole"])
-    assert {each["part"] for each in content["pairings"] if each["by"] == "task"} == {
-        "json_kv"
-    }
-    (pairing,) = (each for each in content["pairings"] if each["by"] == "length")
+    assert {
+        pairing["part"] for pairing in content["pairings"] if pairing["by"] == "task"
+    } == {"json_kv"}
+    (pairing,) = (
+        pairing for pairing in content["pairings"] if pairing["by"] == "length"
+    )
     assert pairing["comparison"]["effect"]["mean"] == pytest.approx(found.effect.mean)
 
 
@@ -223,7 +225,10 @@ def test_compare_does_not_pool_benchmarks_unasked(
         )
     models = ["a/strong", "a/weak"]
     content = compare_models(tmp_path, models)
-    assert {each["benchmark"] for each in content["standings"]} == {"helmet", "lv_eval"}
+    assert {standing["benchmark"] for standing in content["standings"]} == {
+        "helmet",
+        "lv_eval",
+    }
     printed = capsys.readouterr().out.splitlines()
     heads = [
         place
@@ -239,8 +244,8 @@ def test_compare_does_not_pool_benchmarks_unasked(
         for place in heads
     )
     assert {
-        each["benchmark"]
-        for each in compare_models(tmp_path, [*models, "--pool"])["standings"]
+        standing["benchmark"]
+        for standing in compare_models(tmp_path, [*models, "--pool"])["standings"]
     } == {""}
     assert "HELMET and LV-Eval: " in capsys.readouterr().out
 
@@ -260,9 +265,9 @@ def test_compare_has_the_scores_of_the_tables(
     content = compare_models(tmp_path, ["a/strong", "a/weak"])
     (board,) = read_suite(suite, BENCHMARKS).boards
     by_task = {
-        each["part"]: each["comparison"]["effect"]
-        for each in content["pairings"]
-        if each["by"] == "task"
+        pairing["part"]: pairing["comparison"]["effect"]
+        for pairing in content["pairings"]
+        if pairing["by"] == "task"
     }
     shared = 0
     for task, effect in by_task.items():

@@ -71,7 +71,9 @@ def test_answers_that_other_judges_scored_are_not_a_pair(
     runs = {"a/one": by("longctx/lexical"), "a/two": LONGQA}
     (board,) = read_boards(tmp_path / "runs/s", runs)
     content = compare(tmp_path, "a/one", "a/two")
-    tasks = {each["part"] for each in content["pairings"] if each["by"] == "task"}
+    tasks = {
+        pairing["part"] for pairing in content["pairings"] if pairing["by"] == "task"
+    }
     assert tasks
     assert "narrativeqa" not in tasks
     (line,) = content["not_compared"]

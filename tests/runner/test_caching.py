@@ -53,7 +53,7 @@ def books(
     ]
     file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_128k.jsonl"
     file.parent.mkdir(parents=True)
-    file.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setenv(MIRROR, str(tmp_path / "mirror"))
     return texts
 

@@ -130,13 +130,13 @@ def test_a_kept_answer_is_the_answer_to_both_requests(tmp_path: Path) -> None:
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
     with runner.prepare(making.spec_of(ENTRY)) as run:
-        assert any(find_first_answer(each, run.journal) for each in run.requests)
-        assert [find_answer(each, run.journal) for each in run.requests] == [
+        assert any(find_first_answer(request, run.journal) for request in run.requests)
+        assert [find_answer(request, run.journal) for request in run.requests] == [
             None
         ] * ROWS
         ReasoningClient.fails = staticmethod(lambda prompt: False)
         run.ask()
-        found = [find_answer(each, run.journal) for each in run.requests]
+        found = [find_answer(request, run.journal) for request in run.requests]
         assert all(result and len(result.completions) == 2 for result in found)
         kept = replace(run.requests[0], first=split_answers(found[0])[0])
         other = replace(kept, request=replace(kept.request, max_tokens=2048))

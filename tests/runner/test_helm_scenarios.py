@@ -224,12 +224,12 @@ def test_refused_requests_are_empty_answers(
     found = files(make(tmp_path, CHOICE))
     assert {name for name in FILES if found[name] != expected[name]} == {STATES}
     (state,) = [
-        each
-        for each in json.loads(found[STATES])["request_states"]
-        if not each["result"]["success"]
+        state
+        for state in json.loads(found[STATES])["request_states"]
+        if not state["result"]["success"]
     ]
     assert state["result"]["facts"]["failure"] == "refused"
-    assert [each["text"] for each in state["result"]["completions"]] == [""]
+    assert [completion["text"] for completion in state["result"]["completions"]] == [""]
     assert JOURNAL in found
 
 
@@ -245,9 +245,9 @@ def test_an_estimate_is_the_run(entry: str, tmp_path: Path) -> None:
         state["request"] for state in read(run, "scenario_state")["request_states"]
     ]
     texts = [
-        "\n".join(turn["content"] for turn in each.get("messages", []))
-        or each["prompt"]
-        for each in requests
+        "\n".join(turn["content"] for turn in request.get("messages", []))
+        or request["prompt"]
+        for request in requests
     ]
     assert found.prompt_tokens.total == sum(map(estimate_tokens, texts))
     assert found.output_tokens.most == sum(

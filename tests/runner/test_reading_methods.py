@@ -223,7 +223,9 @@ def test_native_tools_are_definitions_and_their_calls_are_scored(
     examples = [*task.load(task, drawn, DataRoot.find("."))]
 
     def model(prompt: str, results: Sequence[str]) -> Turn:
-        (example,) = (each for each in examples if each.fields["question"] in prompt)
+        (example,) = (
+            example for example in examples if example.fields["question"] in prompt
+        )
         call = json.loads(example.references[0])
         return Turn(tool=call["name"], arguments=call["arguments"])
 

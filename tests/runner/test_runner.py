@@ -20,10 +20,10 @@ from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, RunnerError
 from helm.benchmark.scenarios.scenario import Input, Instance, create_scenario
-from helm.common.codec import from_json
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import TooLongError
+from helm_longctx.helm.codec import from_json
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.runner import LongContextRunner, asking
 from helm_longctx.runner.asking import GIVE_UP

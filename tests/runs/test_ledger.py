@@ -98,7 +98,7 @@ def test_what_waits_is_not_sent_directly(tmp_path: Path) -> None:
             step()
             with pytest.raises(
                 InputError,
-                match=r"2 requests of this run are in batches .* batch collect --suite",
+                match=r"2 requests of this run are in batches .* run` with --batch wait",
             ):
                 check_nothing_in_batches(tmp_path)
         ledger.set_collected(part, {})

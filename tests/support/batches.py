@@ -12,6 +12,7 @@ from helm.benchmark.model_deployment_registry import (
     register_model_deployment,
 )
 
+from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.runner.batches import submission
 from helm_longctx.runner.batches.collection import Batches
 from helm_longctx.runner.batches.submission import (
@@ -89,7 +90,16 @@ class Folder:
 
 def direct(folder: Folder, server: BatchServer) -> list[str]:
     """Return the prompts that were sent directly, without those of the tiny requests."""
-    return [call.prompt for call in server.calls if call.prompt != submission.PROBE]
+    return direct_prompts(server)
+
+
+def direct_prompts(server: BatchServer) -> list[str]:
+    """Return the prompts that were sent directly, without those of the tiny requests."""
+    prompts = []
+    for call in server.calls:
+        if call.prompt not in (submission.PROBE, PROMPT):
+            prompts.append(call.prompt)
+    return prompts
 
 
 def stated(run: Path) -> list[Any]:

@@ -113,7 +113,7 @@ class CachedServer(ModelServer):
         if fault == "overwritten" and partial:
             self._blocks[keys[hits - 1]] = blocks[hits]
         if fault == "aborted" and is_aborted:
-            self._blocks.update({each: [] for each in keys[full // 2 : full]})
+            self._blocks.update({key: [] for key in keys[full // 2 : full]})
         while len(self._blocks) > self.capacity:
             evicted, _ = self._blocks.popitem(last=False)
             if fault == "stale":

@@ -51,9 +51,9 @@ class Server:
 
     def is_found_out(self, record: Mapping[str, Any], window: int) -> bool:
         """Whether a certificate says the truth about the server: its effective length, and what it does."""
-        if {each["name"] for each in record["findings"]} != self.findings or record[
-            "holds"
-        ] is not self.is_honest:
+        if {
+            finding["name"] for finding in record["findings"]
+        } != self.findings or record["holds"] is not self.is_honest:
             return False
         return bool(
             record["effective"] == (record["claim"] if self.is_honest else window)
@@ -193,7 +193,7 @@ class Curve:
 def fixed_records() -> dict[str, dict[str, Any]]:
     """Return what certificates of 64k say, without the single answers, about servers whose scores are drawn with fixed seeds."""
     asks: dict[str, Ask] = {
-        each.name: Curve(each, 16384, Random(each.name)).ask for each in SERVERS
+        server.name: Curve(server, 16384, Random(server.name)).ask for server in SERVERS
     }
     asks.update(
         {

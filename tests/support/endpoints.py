@@ -236,7 +236,7 @@ def serve(model: SimulatedModel) -> Iterator[tuple[str, list[str]]]:
                     404, {"error": {"message": "not found", "code": "not_found"}}
                 )
                 return
-            text = "\n".join(each["content"] for each in body["messages"])
+            text = "\n".join(message["content"] for message in body["messages"])
             if model.window and estimate_tokens(text) > model.window:
                 message = (
                     f"This model's maximum context length is {model.window} tokens."

@@ -106,13 +106,24 @@ def _join(name: str, group: list[Comparison]) -> Comparison:
 
 
 def load_cases() -> dict[str, GoldenCases]:
-    """Return the cases of all golden files, by the folder of their benchmark's tests."""
-    return {
-        path.parent.name: import_module(
-            f"tests.benchmarks.{path.parent.name}.official"
-        ).GOLDEN_CASES
-        for path in sorted(BENCHMARK_TESTS.glob("*/official.py"))
-    }
+    """Return the cases of all golden files, by the folder of their benchmark's tests.
+
+    Raises:
+        LookupError: a golden file does not have a case.
+    """
+    paths = sorted(BENCHMARK_TESTS.glob("*/official.py"))
+    return {path.parent.name: _import_cases(path.parent) for path in paths}
+
+
+def _import_cases(folder: Path) -> GoldenCases:
+    try:
+        module = import_module(f"tests.benchmarks.{folder.name}.official")
+    except KeyError as error:
+        raise LookupError(
+            f"{folder / 'golden.json'} has no case {error}; make the file again:"
+            f" python -m tests.golden_makers {folder.name}"
+        ) from error
+    return module.GOLDEN_CASES
 
 
 def digest_user_turns(

@@ -8,8 +8,8 @@ from typing import Any
 
 from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
-from helm.common.codec import from_json
 
+from helm_longctx.helm.codec import from_json
 from helm_longctx.results.boards import Board, make_boards
 from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
 from helm_longctx.results.leaderboard.pages import write_leaderboard

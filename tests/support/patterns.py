@@ -249,7 +249,11 @@ class _Writer:
 
     def matches(self, code: Any, argument: Any) -> list[str]:
         """Return the characters that an item of one character matches."""
-        return [each for each in self.characters if self._is_in(each, code, argument)]
+        return [
+            character
+            for character in self.characters
+            if self._is_in(character, code, argument)
+        ]
 
     def _is_in(self, character: str, code: Any, argument: Any) -> bool:
         if code is codes.ANY:

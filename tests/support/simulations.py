@@ -86,8 +86,8 @@ def coverage_of_means(
         sizes: the numbers of questions of the tasks of each category.
         chances: the share of right answers of each task, in the same order.
     """
-    splits = np.split(chances, np.cumsum([len(each) for each in sizes])[:-1])
-    true = float(np.mean([each.mean() for each in splits]))
+    splits = np.split(chances, np.cumsum([len(size) for size in sizes])[:-1])
+    true = float(np.mean([split.mean() for split in splits]))
     questions = np.concatenate([np.array(of_category) for of_category in sizes])
     hits = 0
     for right in random.binomial(questions, chances, (rounds, len(questions))):

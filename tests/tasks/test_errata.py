@@ -89,7 +89,9 @@ def test_any_text_is_an_erratum_or_one_error(text: str) -> None:
 def test_errata_of_benchmarks_are_about_their_tasks() -> None:
     """Each known error of a benchmark is of one of its tasks, has a source with an address, and is not in the future."""
     found = [
-        (benchmark, each) for benchmark in BENCHMARKS for each in benchmark.errata()
+        (benchmark, erratum)
+        for benchmark in BENCHMARKS
+        for erratum in benchmark.errata()
     ]
     assert {benchmark.name for benchmark, _ in found} >= {"graphwalks", "mrcr"}
     for benchmark, each in found:

@@ -69,7 +69,7 @@ _OWN = (
     _own(
         "batch:batch",
         RUNS,
-        example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000",
+        example="status --suite lc",
     ),
     _own(
         "shard:shard",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from helm_longctx.cli.batch import print_states, show_batch_log
 from helm_longctx.config.estimates import print_estimates
 from helm_longctx.config.load import load_config, read_options, takes_options
 from helm_longctx.config.schema import LocalModels, RunConfig
@@ -77,6 +78,8 @@ def make_configured_runs(
     """
     with set_log_levels(quiet, verbose) as prints:
         config = load_config(path, read_options(arguments))
+        if config.batch and not quiet:
+            show_batch_log()
         for number, target in enumerate(config.log_to or []):
             from helm_longctx.apps.exchange.loggers import parse_target
 
@@ -118,6 +121,8 @@ def _run(
             _print_plan(plan, estimates)
         else:
             print_estimates(estimates, _ADVICE)
+            if config.batch and not _answer_in_batches(plan, prints):
+                return
             with redirect_stdout(prints):
                 failure, stops = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
@@ -169,6 +174,32 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         )
     if others := len(plan.specs) - len(estimates) - later:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
+
+
+def _answer_in_batches(plan: Plan, prints: TextIO) -> bool:
+    """Send and collect batches. Print those that are open, and return whether there are none."""
+    from helm_longctx.runner.batches.rounds import answer_in_batches
+    from helm_longctx.runner.batches.submission import BatchPlan
+
+    config = plan.config
+    # It is not known yet which answers are asked again.
+    later = plan.retries
+    with redirect_stdout(prints):
+        batches = answer_in_batches(
+            [spec for spec in plan.specs if spec not in later],
+            BatchPlan(
+                as_files=config.batch == "files", batch_size=config.limits.batch_size
+            ),
+            config.output_path,
+            config.suite,
+            config.local_path,
+            waits=config.batch == "wait",
+        )
+    if not batches.are_open:
+        return True
+    print_states(batches)
+    print("Give the same command again when the batches have ended.")
+    return False
 
 
 def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:

@@ -69,21 +69,12 @@ def shard(
     from helm_longctx.runs.journal import Shard
 
     set_up_logging()
+    chosen = None
     if part.startswith("all/"):
         count = Shard.parse(f"1/{part.removeprefix('all/')}").total
         run_shards(count, part)
-        specs = make_specs(entries, options, suite, most, output_path, local_path)
-        arguments = runner_arguments(
-            output_path,
-            suite,
-            local_path,
-            threads,
-            not disable_cache,
-            skip_completed_runs=True,
-        )
-        LongContextRunner(**arguments).run_all(specs)
-        return
-    chosen = Shard.parse(part)
+    else:
+        chosen = Shard.parse(part)
     specs = make_specs(entries, options, suite, most, output_path, local_path)
     arguments = runner_arguments(
         output_path,
@@ -93,5 +84,8 @@ def shard(
         not disable_cache,
         skip_completed_runs=True,
     )
+    if chosen is None:
+        LongContextRunner(**arguments).run_all(specs)
+        return
     divide_paces(chosen.total)
     LongContextRunner(**arguments, strategy=OneShard(chosen)).run_all(specs)

@@ -6,6 +6,7 @@ import glob
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,28 +57,35 @@ def model_name(model: str | Endpoint | LocalModels) -> str:
     return f"endpoint/{name}"
 
 
-def list_models(
-    config: RunConfig,
-) -> list[tuple[str | Endpoint | LocalModels, KeyPath]]:
-    """Return the models with their key paths. A path can stand for several. Raises an `InputError` if it has no model."""
-    models: list[tuple[str | Endpoint | LocalModels, KeyPath]] = []
+@dataclass(frozen=True)
+class ConfiguredModel:
+    """A model of a configuration, and its key path. A mapping with several folders stands for several models."""
+
+    model: str | Endpoint | LocalModels
+    path: KeyPath
+
+    @property
+    def name(self) -> str:
+        """The name in HELM."""
+        return model_name(self.model)
+
+    @property
+    def has_sampling(self) -> bool:
+        """Whether the model has a sampling of its own. Otherwise it runs each entry as it is."""
+        return not isinstance(self.model, str) and bool(self.model.sampling)
+
+
+def expand_models(config: RunConfig) -> list[ConfiguredModel]:
+    """Return the models of a configuration. Raises an `InputError` if a path has no model."""
+    models: list[ConfiguredModel] = []
     for number, model in enumerate(config.models):
         path = ("models", number)
         if isinstance(model, LocalModels):
             with config.source_map.at(path):
                 for expanded in expand(model):
-                    models.append((expanded, path))
+                    models.append(ConfiguredModel(model=expanded, path=path))
         else:
-            models.append((model, path))
-    return models
-
-
-def plain_models(config: RunConfig) -> list[str]:
-    """Return the names of the models that run each entry as it is, without a sampling of their own."""
-    models = []
-    for model, _ in list_models(config):
-        if isinstance(model, str) or not model.sampling:
-            models.append(model_name(model))
+            models.append(ConfiguredModel(model=model, path=path))
     return models
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.config import local_models
-from helm_longctx.config.local_models import list_models, make_files, model_name
+from helm_longctx.config.local_models import ConfiguredModel, make_files, model_name
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import page_address
@@ -68,18 +68,14 @@ class ModelBook:
     name.
     """
 
-    def __init__(self, config: RunConfig, named: Iterable[tuple[str, KeyPath]]):
+    def __init__(self, config: RunConfig, models: Iterable[ConfiguredModel]):
         self._config = config
         self._endpoints: dict[str, tuple[Endpoint, KeyPath]] = {}
         self._local: dict[str, _Files] = {}
         self._files: dict[str, _Files] = {}
-        models = list_models(config)
-        for number, judge in enumerate(config.judge.judges):
-            if judge not in ("auto", "none"):
-                models.append((judge, ("judge", "judges", number)))
-        for model, path in [*models, *named]:
-            with config.source_map.at(path):
-                self._add(model, path)
+        for configured in models:
+            with config.source_map.at(configured.path):
+                self._add(configured.model, configured.path)
 
     @property
     def missing(self) -> list[Endpoint]:

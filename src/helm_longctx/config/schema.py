@@ -523,6 +523,10 @@ class _Limits(ConfigSection):
     max_retries: Annotated[Annotated[int, Field(ge=0)] | None, _OPTION] = Field(
         default=None, description="maximum retries of a request that fails temporarily"
     )
+    batch_size: Annotated[_Whole | None, _OPTION] = Field(
+        default=None,
+        description="maximum requests in a batch. Default: the provider's limit",
+    )
     stop_when: Annotated[_Rule | None, _OPTION] = Field(
         default=None,
         description=f"the question that ends the runs when it is decided: {ALLOWED}",
@@ -606,6 +610,11 @@ class RunConfig(ConfigSection):
     parallelism: Annotated[
         _Whole, OnCommandLine("--parallelism", "--num-threads", "-n")
     ] = Field(default=4, description="concurrent requests, as helm-run's -n")
+    batch: Annotated[Literal["wait", "send", "files"] | None, _OPTION] = Field(
+        default=None,
+        description="send requests in batches: wait (for the answers), send (and end)"
+        " or files (for `vllm run-batch`); the same command goes on",
+    )
     dry_run: Annotated[bool, OnCommandLine("--dry-run")] = Field(
         default=False, description="only print the runs and an estimate of their cost"
     )
@@ -654,5 +663,23 @@ class RunConfig(ConfigSection):
                 raise _key_error(
                     key,
                     f"belongs to {where}, not to {chosen[0]}; give {key} only with {where}",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_batch(self) -> RunConfig:
+        if self.batch is None:
+            return self
+        others = {
+            "watch": self.watch,
+            "max_cost": self.limits.max_cost,
+            "stop_when": self.limits.stop_when,
+        }
+        for name, value in others.items():
+            if value is not None:
+                raise _key_error(
+                    "batch",
+                    f"is given together with {name}, which looks at answers one by one;"
+                    " leave one of them out",
                 )
         return self

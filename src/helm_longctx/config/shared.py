@@ -197,9 +197,10 @@ def make_specs(
 
     fill_registries(local_path)
     if config:
-        from helm_longctx.config.plan import plan_entries
+        from helm_longctx.config.entries import plan_entries
+        from helm_longctx.config.local_models import expand_models
 
-        for entry in plan_entries(config):
+        for entry in plan_entries(config, expand_models(config)):
             expanded.append(entry.text)
     paths = []
     for path in options["conf_path"] or []:

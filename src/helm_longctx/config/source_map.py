@@ -7,7 +7,7 @@ from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, UnsupportedHelmError
 
 KeyPath = tuple[str | int, ...]
 """Keys and positions that lead to a value, such as `("models", 0, "url")`."""
@@ -30,6 +30,8 @@ class SourceMap:
         """Put the location of a value before the messages of errors in the block."""
         try:
             yield
+        except UnsupportedHelmError:  # no value of the configuration causes it
+            raise
         except InputError as error:
             raise self.error(path, f": {error}") from error
 
@@ -72,6 +74,7 @@ class SourceMap:
 
 def _steps(path: KeyPath) -> str:
     """Write a path as in JavaScript: `.models[0].url`."""
-    return "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
-    )
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text

@@ -79,12 +79,9 @@ def _is_awaited(thread: threading.Thread, waiting: set[int]) -> bool:
             return True
         computing = set()
         for ident, stack in stacks.items():
-            if any(
-                computation is future
-                for future in awaited
-                for computation in _find_computations(stack)
-            ):
-                computing.add(ident)
+            for computation in _find_computations(stack):
+                if any(computation is future for future in awaited):
+                    computing.add(ident)
         if thread.ident in computing:
             return True
         ended = set()

@@ -27,7 +27,7 @@ from helm.common.general import parse_hocon
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError, find_similar, shorten
+from helm_longctx.errors import InputError, UnsupportedHelmError, find_similar, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.helm.patches import find_registered_first
@@ -171,6 +171,8 @@ def make_run_specs(
         return run_entries_to_run_specs(
             wanted, max_eval_instances=most, models_to_run=args.models_to_run
         )
+    except UnsupportedHelmError:
+        raise
     except ValueError as error:  # for example a deployment of another model
         raise InputError(describe_error(error)) from error
 
@@ -180,9 +182,11 @@ def asks_for_ours(args: Namespace) -> bool:
     is_our_runner = find_similar(
         args.runner_class_name or "", [RUNNER], likeness=_MISSPELLED
     )
-    confs = [Path(path).name for path in args.conf_paths]
     names = [benchmark.name for benchmark in BENCHMARKS]
-    has_our_conf = any(any(name in conf for name in names) for conf in confs)
+    has_our_conf = False
+    for path in args.conf_paths:
+        conf = Path(path).name
+        has_our_conf |= any(name in conf for name in names)
     return bool(is_our_runner or has_our_conf or _our_entries(args))
 
 

@@ -70,7 +70,8 @@ def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
             spec = RUN_EXPANDERS[key](value).expand(spec)[0]
         except Exception as error:  # each expander raises its own
             raise InputError(
-                f"{name}: HELM refuses {key}={shorten(arguments[key])}: {describe_error(error)}"
+                f"{name}: HELM refuses {key}={shorten(arguments[key])}: {describe_error(error)}",
+                argument=key,
             ) from None
     check_sampling(spec)
     return entry

@@ -146,7 +146,8 @@ def check_drawing(sampling: Sampling, spec: AdapterSpec) -> None:
         name = without_effect[0]
         raise InputError(
             f"{name}={given[name]:.12g} has no effect at a temperature of 0; give"
-            " temperature=, such as temperature=0.6"
+            " temperature=, such as temperature=0.6",
+            argument=name,
         )
     if not given or not spec.model_deployment:
         return

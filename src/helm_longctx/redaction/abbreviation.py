@@ -123,9 +123,10 @@ def is_invisible(character: str) -> bool:
 
 def escape_invisible(text: str) -> str:
     """Return a text for a terminal: invisible characters except line breaks are escapes, such as `\\x1b`."""
-    return "".join(
-        character.encode("unicode_escape").decode()
-        if is_invisible(character) and character != "\n"
-        else character
-        for character in text
-    )
+    shown = []
+    for character in text:
+        if is_invisible(character) and character != "\n":
+            shown.append(character.encode("unicode_escape").decode())
+        else:
+            shown.append(character)
+    return "".join(shown)

@@ -151,6 +151,10 @@ class SecretFormat(NamedTuple):
     hints: tuple[str, ...]
     pattern: str
 
+    def may_be_in(self, text: str) -> bool:
+        """Whether a text has a hint, so that it is worth a search."""
+        return any(hint in text for hint in self.hints)
+
 
 _lock = threading.Lock()
 _forms: tuple[str, ...] = ()
@@ -174,7 +178,7 @@ def replace_secrets(text: str, name: Callable[[str], str]) -> str:
     for form in _forms:
         if form in text:
             text = text.replace(form, name(form))
-    if any(hint in text for known in _formats for hint in known.hints):
+    if any(known.may_be_in(text) for known in _formats):
         text = _compile(_format_pattern).sub(lambda match: name(match[0]), text)
     if any(sign in text for sign in _OMISSIONS):
         # The beginning of a registered value is replaced; other words stay.

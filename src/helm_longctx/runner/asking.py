@@ -313,10 +313,10 @@ class Asking:
             )
         renamed = name_window(results)
         self._breaker.rename(len(renamed))
-        return [
-            replace(state, result=renamed[number]) if number in renamed else state
-            for number, state in enumerate(states)
-        ]
+        changed = list(states)
+        for number, result in renamed.items():
+            changed[number] = replace(states[number], result=result)
+        return changed
 
     def late_failure(self) -> RequestResult:
         """Return the failure of a request that took too long."""

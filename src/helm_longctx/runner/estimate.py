@@ -475,10 +475,9 @@ def _dollars(
     judges: Sequence[tuple[str, Usage]],
     own: Mapping[str, Any],
 ) -> Dollars:
-    of_judges = {
-        judge: find_prices(judge, own) if judge in DEPLOYMENTS else None
-        for judge in dict(judges)
-    }
+    of_judges: dict[str, Prices | None] = {}
+    for judge in dict(judges):
+        of_judges[judge] = find_prices(judge, own) if judge in DEPLOYMENTS else None
 
     def judge_price(judge: str, usage: Usage) -> float | None:
         judge_prices = of_judges[judge]

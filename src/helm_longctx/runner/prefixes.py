@@ -100,12 +100,10 @@ def cacheable_beginnings(
 
     Conversations have none, because only a single turn is divided for the cache.
     """
-    beginnings = shared_beginnings(
-        [
-            [] if asked.request.messages else key
-            for asked, key in zip(requests, keys, strict=True)
-        ]
-    )
+    divided = []
+    for asked, key in zip(requests, keys, strict=True):
+        divided.append([] if asked.request.messages else key)
+    beginnings = shared_beginnings(divided)
     groups: dict[SharedPrefix, list[int]] = defaultdict(list)
     for number, beginning in enumerate(beginnings):
         if beginning:

@@ -20,7 +20,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, BinaryIO, Generic, TypeVar
 
 import dacite
@@ -84,12 +83,7 @@ class DurableLines:
     def __enter__(self: _Lines) -> _Lines:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def read(self) -> Iterator[Any]:

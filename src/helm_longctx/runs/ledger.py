@@ -165,6 +165,6 @@ def check_nothing_in_batches(run_path: Path) -> None:
         if count:
             raise InputError(
                 f"{count} requests of this run are in batches that were not collected;"
-                f" give `helm-longctx batch collect --suite {run_path.parent.name}`"
-                " first, or `helm-longctx batch cancel` and then `collect`"
+                " give `helm-longctx run` with --batch wait first, or `helm-longctx"
+                f" batch cancel --suite {run_path.parent.name}`"
             )

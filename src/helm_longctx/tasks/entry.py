@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -348,6 +348,33 @@ def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
     return official
 
 
+def check_own_questions(
+    protocols: Mapping[str, tuple[Benchmark, Sequence[str]]], root: DataRoot
+) -> None:
+    """Check that the questions of protocols are their benchmarks' own.
+
+    Args:
+        protocols: by name, each with its benchmark and its run entries.
+
+    Raises:
+        InputError: questions would be generated, whose scores cannot be compared with published ones.
+    """
+    lacking = []
+    entries: dict[str, None] = {}
+    for name, (benchmark, texts) in protocols.items():
+        official: dict[str, str] = {}
+        for text in texts:
+            official |= find_official_entries(parse_entry([benchmark], text), root)
+        if official:
+            lacking.append(repr(name))
+            entries |= dict.fromkeys(entry for entry in official.values() if entry)
+    if lacking:
+        raise InputError(
+            f"{', '.join(lacking)} cannot compare: generated questions, because the benchmark's own are missing;"
+            f" get them with `{fetch_line(entries, root)}`, or give --generated to ask generated ones all the same"
+        )
+
+
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
     """Check the arguments of a run entry, or raise an `InputError` if one is unknown, missing or invalid."""
     names = arguments_of(benchmark)
@@ -372,7 +399,8 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
             what = tasks[0].name if len(tasks) == 1 else "these tasks"
             raise InputError(
                 f"{name}: {key}={shorten(arguments[key])} is not an argument of {what};"
-                f" choose from {', '.join(allowed)}"
+                f" choose from {', '.join(allowed)}",
+                argument=key,
             )
     method = check_method(benchmark, name, arguments, tasks)
     most = min(
@@ -438,24 +466,16 @@ def _check_given_texts(entry: Entry) -> None:
         raise InputError(
             f"{entry.name}: {name}={shorten(entry.arguments[name])} and"
             f" metric={entry.metric} exclude each other, because the model writes no"
-            " answer"
+            " answer",
+            argument=name,
         )
     length = entry.settings.length
     if entry.metric == LONGPPL and length and length <= LONGPPL_RULE.short_context:
         raise InputError(
             f"{entry.name}: length={entry.label} and metric={LONGPPL} exclude each other, because no token has more than"
-            f" {LONGPPL_RULE.short_context} tokens before it; give a longer length"
+            f" {LONGPPL_RULE.short_context} tokens before it; give a longer length",
+            argument="length",
         )
-
-
-def check_length(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> None:
-    """Check only the length of a run entry, so that an `InputError` can have the length's place."""
-    _read_length(
-        benchmark,
-        name,
-        arguments.get("length"),
-        _tasks(benchmark, name, arguments.get(benchmark.task_argument)),
-    )
 
 
 def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
@@ -543,17 +563,20 @@ def _unknown_argument(
     if key.strip() != key:
         return InputError(
             f"{name}: there is a space around the argument {shorten(key)}; write"
-            f" {shorten(key.strip())}"
+            f" {shorten(key.strip())}",
+            argument=key,
         )
     if key in OUTPUT_LIMITS:
         return InputError(
             f"{name}: unknown argument {key}={shorten(value)}; HELM's limit of outputs"
-            " is num_output_tokens="
+            " is num_output_tokens=",
+            argument=key,
         )
     return InputError(
         # The slice removes the quotes that `shorten` adds.
         f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)};"
-        f" {list_choices(key, names)}"
+        f" {list_choices(key, names)}",
+        argument=key,
     )
 
 
@@ -565,10 +588,11 @@ def allowed_arguments(
 
 
 def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
-    some, every = (
-        combine(*(task.all_arguments for task in tasks))
-        for combine in (frozenset.union, frozenset.intersection)
-    )
+    some = tasks[0].all_arguments
+    every = tasks[0].all_arguments
+    for task in tasks[1:]:
+        some |= task.all_arguments
+        every &= task.all_arguments
     # Scores of tasks that take these arguments must not be mixed with scores of the category's other tasks.
     taken = some - (_OF_EVERY_TASK - every)
     taken |= set(METHOD_ARGUMENTS) if "method" in taken else set()
@@ -587,12 +611,14 @@ def _read_length(
     if axis is None:
         if value is not None:
             raise InputError(
-                f"{name}: length={shorten(value)}: {benchmark.title} has no lengths; leave it out"
+                f"{name}: length={shorten(value)}: {benchmark.title} has no lengths; leave it out",
+                argument="length",
             )
         return None
     if value is None:
         raise InputError(
-            f"{name}: length is missing; give {_list_lengths(axis, tasks)}"
+            f"{name}: length is missing; give {_list_lengths(axis, tasks)}",
+            argument="length",
         )
     length = parse_length(value, where=name)
     in_range = axis.contains(length)

@@ -62,7 +62,7 @@ class Interpreter:
     def __enter__(self) -> Interpreter:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._close()
 
     def run(self, code: str) -> _Output:

@@ -22,7 +22,9 @@ class RunName:
         """Return the name."""
         if not self.arguments:
             return self.entry
-        pairs = (f"{name}={value}" if value else name for name, value in self.arguments)
+        pairs = []
+        for name, value in self.arguments:
+            pairs.append(f"{name}={value}" if value else name)
         return f"{self.entry}:{','.join(pairs)}"
 
     def without(self, argument: str) -> RunName:

@@ -26,7 +26,7 @@ EACH_AND_ALL = [*((kind,) for kind in KINDS), KINDS]
 def read(search: str, kind: str, length: int, number: int) -> list[float]:
     """Return the scores of a search that reads real prompts of a kind."""
     task = next(
-        each for each in find_benchmark("fresh_text").tasks if each.name == kind
+        task for task in find_benchmark("fresh_text").tasks if task.name == kind
     )
     model = SearchingModel(search, [kind])
     examples = task.load(
@@ -81,7 +81,7 @@ def test_no_search_is_certified(
         outcome = run(
             design,
             lambda blocks, reply=reply: [
-                Answered(each, [reply(each)] * each.count) for each in blocks
+                Answered(block, [reply(block)] * block.count) for block in blocks
             ],
         )
         assert outcome.holds is not True

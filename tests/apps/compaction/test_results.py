@@ -16,7 +16,11 @@ from helm_longctx.apps.compaction.results import (
     find_fewest_transcripts,
 )
 from helm_longctx.apps.compaction.scoring import Given, ScoreState
-from helm_longctx.apps.compaction.sections import describe_decisions, describe_scope
+from helm_longctx.apps.compaction.sections import (
+    describe_decisions,
+    describe_gate,
+    describe_scope,
+)
 from helm_longctx.apps.compaction.transcripts import Transcript
 from helm_longctx.apps.compaction.trial import Arm, Compaction, Outcome
 from helm_longctx.results.statistics.comparison import compare_pairs
@@ -128,6 +132,15 @@ def test_a_gate_over_transcripts_needs_many(
     assert gate.holds_for_others == is_about_others
     assert gate.verdict is Verdict.NO_WORSE
     assert len(gate.losses) == 1
+
+
+def test_a_base_without_right_answers_decides_nothing() -> None:
+    """If nothing is answered rightly with the base, a compactor that keeps nothing does not pass."""
+    nothing = np.zeros((38, PROBES))
+    results = compare([nothing, nothing])
+    gate = decide_losses(results, "compactor-1", 0.1)
+    assert gate.verdict is Verdict.UNDECIDED
+    assert "only 0% of the probes are answered rightly" in describe_gate(gate)
 
 
 @pytest.mark.parametrize("sessions", [6, 8])

@@ -194,10 +194,10 @@ def _with_flaws(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     task = state["instance"]["sub_split"]
     rules = [
-        each.rule
+        erratum.rule
         for benchmark in BENCHMARKS
-        for each in benchmark.errata()
-        if each.task == task and each.rule
+        for erratum in benchmark.errata()
+        if erratum.task == task and erratum.rule
     ]
     if rules and number % 5 == 0:
         state["instance"]["extra_data"]["errata"] = rules

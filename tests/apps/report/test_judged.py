@@ -47,9 +47,9 @@ def test_correlations_are_over_the_same_answers(board: Board) -> None:
     ]
     for name, title in (("f1", "F1"), ("rougeL_recall", "ROUGE-L recall")):
         (row,) = (
-            dict(zip(table.header, each, strict=True))
-            for each in table.rows
-            if each[2].text == title
+            dict(zip(table.header, row, strict=True))
+            for row in table.rows
+            if row[2].text == title
         )
         pairs = [
             (values["judge_score"], values[name])

@@ -144,7 +144,7 @@ def test_readers_choose_models(section: Section) -> None:
         return vl_convert.vegalite_to_svg(spec).count('aria-roledescription="point"')
 
     assert count() == len(rows)
-    (menu,) = (each for each in spec["params"] if each["name"] == "only_positions")
+    (menu,) = (param for param in spec["params"] if param["name"] == "only_positions")
     assert menu["bind"]["options"][0] == ""
     menu["value"] = "YaRN"
     assert count() == sum(row["positions"] == "YaRN" for row in rows) > 10

@@ -27,7 +27,9 @@ RECALL = "helmet_recall:task=json_kv"
 
 def task_rows(board: Board, choice: str) -> list[dict[str, Cell]]:
     """Return the rows of the table of tasks at a length, by column."""
-    (section,) = (each for each in leaderboard_sections(board) if each.choice == choice)
+    (section,) = (
+        section for section in leaderboard_sections(board) if section.choice == choice
+    )
     table = section.blocks[-1]
     assert isinstance(table, Table)
     assert table.title == "Your scores by task"

@@ -80,9 +80,9 @@ def test_text_has_parts_with_dates(root: DataRoot) -> None:
 def test_events_are_asked_with_a_system_message(root: DataRoot) -> None:
     """The judge sees the system message only with pairs of events, and any reply about a pair is read."""
     example = next(
-        each
-        for each in read_examples(root, 128 * 1024)
-        if each.record["ability"] == ORDERING
+        example
+        for example in read_examples(root, 128 * 1024)
+        if example.record["ability"] == ORDERING
     )
     record = {**example.record, "prediction": "a\nb\na", "question": "?"}
     annotator = RubricAnnotator(judge="auto", auto_client=None)

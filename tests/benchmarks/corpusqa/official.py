@@ -35,8 +35,10 @@ def digest_requests(root: DataRoot) -> str:
     conversations += [row["prompt"] for row in make_rows() if row["id"] == UNKNOWN]
     digests = []
     for conversation in conversations:
-        parts = [(turn["role"], turn["content"]) for turn in conversation]
-        digests.append(digest(text for part in parts for text in part))
+        texts = []
+        for turn in conversation:
+            texts += [turn["role"], turn["content"]]
+        digests.append(digest(texts))
     return digest(sorted(digests))
 
 

@@ -111,7 +111,7 @@ def test_seeds_make_other_texts(kind: str) -> None:
     prompts = [[*task.prompt(each).messages] for each in draw(task, number=3)]
     assert [*task.prompt(draw(task)[0]).messages] == prompts[0]
     assert [*task.prompt(draw(task, seed=1)[0]).messages] not in prompts
-    assert len({str(each) for each in prompts}) == 3
+    assert len({str(prompt) for prompt in prompts}) == 3
 
 
 @KINDS

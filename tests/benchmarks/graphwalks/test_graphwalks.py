@@ -145,7 +145,7 @@ def test_known_errors_are_found(root: Path) -> None:
         )
         assert not any(each.errata for each in load(root, kind, 4096, num_samples=3))
     errata = BENCHMARK.errata()
-    assert {(each.task, each.rule) for each in errata} == {
+    assert {(erratum.task, erratum.rule) for erratum in errata} == {
         ("openai_bfs", "ambiguous_depth"),
         ("openai_parents", "own_parent"),
     }

@@ -1,4 +1,4 @@
-"""Prompts and scores of the official code (golden_makers/helmet.py)."""
+"""Prompts and scores of the official code, also of answers with citations (golden_makers/helmet.py)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 
+from helm_longctx.benchmarks.helmet.citations import judge_record
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC, Example, Settings, Task
+from tests.benchmarks.helmet.citation_rule import Rule
 from tests.support.fabricate import score_records
 from tests.support.golden_cases import (
     Comparison,
@@ -22,6 +24,7 @@ from tests.support.official import read_golden
 from tests.support.tasks import entry_of
 
 GOLDEN = read_golden(__file__)
+CITED = read_golden(__file__, "golden_citations.json")
 
 LONG = {f"{task.name} 128k" for task in HELMET.entries["helmet_icl"].tasks}
 """Cases that draw thousands of demonstrations for 500 questions, which takes 5 seconds each; shorter ones draw in the
@@ -81,6 +84,26 @@ def list_outputs(root: DataRoot) -> Iterator[ScoredOutput]:
         headline = HELMET.task(record["task"]).headline[0]
         main = {MAIN_METRIC: official[headline]} if headline in official else {}
         yield ScoredOutput(record["task"], record, {**official, **main})
+    yield from list_cited_outputs()
+
+
+def list_cited_outputs() -> Iterator[ScoredOutput]:
+    """Yield odd outputs with citations. Where the official code skips the citations, there is no mean."""
+    for row in CITED:
+        record = row["record"]
+        task = HELMET.task("qampari" if "answers" in record else "asqa")
+        parts = [row["metrics"].get(name) for name in task.headline]
+        official = {
+            "citation_rec": None,
+            **row["metrics"],
+            MAIN_METRIC: None if None in parts else sum(parts) / len(parts),
+        }
+        judged = {
+            **record,
+            "references": [],
+            "citations": judge_record(record, Rule(), lambda place: place < 8),
+        }
+        yield ScoredOutput(task.name, judged, official)
 
 
 GOLDEN_CASES = GoldenCases(

@@ -1,12 +1,8 @@
-"""The scores of answers with citations equal the official code's (golden_citations.json), and a judge's failures give
-no scores."""
+"""A judge is asked about citations in rounds, and its failures give no scores."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,69 +17,17 @@ from helm_longctx.benchmarks.helmet.citations import (
 )
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.judging.entailment import Pair
 from helm_longctx.tasks.sentences import split_sentences
+from tests.benchmarks.helmet.citation_rule import Rule, is_entailed
 from tests.support import punkt
 
-GOLDEN = json.loads(
-    (Path(__file__).parent / "golden_citations.json").read_text(encoding="utf-8")
-)
 DOCUMENTS = [{"title": f"T{number}", "text": f"text {number}"} for number in range(12)]
-
-
-class Rule:
-    """A judge whose verdicts follow a digest of the passage and the claim, and who keeps the questions."""
-
-    name = "rule"
-    official = True
-
-    def __init__(self, missing: int = 0):
-        self.asked: list[Pair] = []
-        self.missing = missing
-
-    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
-        """Return the verdicts of the rule."""
-        self.asked += pairs
-        return [
-            None
-            if self.missing and digest(pair) % 7 < self.missing
-            else digest(pair) % 5 < 3
-            for pair in pairs
-        ]
-
-
-def digest(pair: Pair) -> int:
-    return hashlib.sha256("|".join(pair).encode()).digest()[0]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with punkt.installed(tmp_path_factory.mktemp("nltk")):
         yield
-
-
-@pytest.mark.parametrize("number", range(len(GOLDEN)))
-def test_scores(number: int) -> None:
-    """The scores of correctness and citations of odd outputs are the official ones; what the official code skips is
-    absent."""
-    record = GOLDEN[number]["record"]
-    expected = GOLDEN[number]["metrics"]
-    task = HELMET.task("qampari" if "answers" in record else "asqa")
-    judged = {
-        **record,
-        "references": [],
-        "citations": judge_record(record, Rule(), lambda place: place < 8),
-    }
-    scores = task.scores(judged)
-    assert task.score(judged).keys() <= set(task.metrics)
-    assert {name: scores[name] for name in expected} == pytest.approx(
-        expected, abs=1e-12
-    )
-    assert ("citation_rec" in scores) == ("citation_rec" in expected)
-    parts = [scores.get(name) for name in task.headline]
-    assert scores.get("longctx_score") == (
-        None if None in parts else pytest.approx(sum(parts) / 3)
-    )
 
 
 def in_turn(claims: list[Claim], citable: int) -> tuple[float, float]:
@@ -112,7 +56,7 @@ def entailed(numbers: list[int], claim: Claim) -> bool:
     passage = "\n".join(
         f"Title: {DOCUMENTS[n]['title']}\n{DOCUMENTS[n]['text']}" for n in numbers
     )
-    return digest((passage, claim.text)) % 5 < 3
+    return is_entailed((passage, claim.text))
 
 
 CLAIMS = st.lists(

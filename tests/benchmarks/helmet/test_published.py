@@ -45,9 +45,9 @@ def test_all_cells_are_there() -> None:
         assert counts == ({False: 59} if label == "128k" else {False: 59, True: 6})
         for row in at_length:
             (names,) = (
-                {task.name for task in each.tasks}
-                for each in HELMET.categories
-                if each.name == row.category
+                {task.name for task in category.tasks}
+                for category in HELMET.categories
+                if category.name == row.category
             )
             assert row.scores.keys() in ({""}, names)
     assert all(0 <= score <= 1 for row in rows for score in row.scores.values())
@@ -157,7 +157,11 @@ def test_ruler_is_in_no_mean() -> None:
         77.980769, abs=1e-6
     )
     assert found["helmet_ruler"].interval.n == 1300
-    (overall,) = [each for each in board.overalls if (each.model, each.length) == place]
+    (overall,) = [
+        overall
+        for overall in board.overalls
+        if (overall.model, overall.length) == place
+    ]
     averaged = [
         each.interval.mean for entry, each in found.items() if entry != "helmet_ruler"
     ]
@@ -182,9 +186,9 @@ def test_rouge_is_beside_the_judge() -> None:
             rouge
         )
     having = [
-        each
-        for each in board.tasks
-        if each.task in printed and "rougeL_f1" in each.statistics
+        task
+        for task in board.tasks
+        if task.task in printed and "rougeL_f1" in task.statistics
     ]
     assert len(having) == 3 * 59 * 5
 
@@ -212,13 +216,13 @@ def test_each_model_has_its_properties() -> None:
     page."""
     models = HELMET.models()
     assert models.keys() == {row.model for row in HELMET.published()}
-    assert Counter(each.source for each in models.values()) == {
+    assert Counter(model.source for model in models.values()) == {
         "Table 15": 58,
         "project page": 7,
     }
-    assert sum(each.instruct for each in models.values()) == 39
-    assert sum(each.window is not None for each in models.values()) == len(models)
-    assert {each.active for each in models.values() if "/" in each.parameters} == {
+    assert sum(model.instruct for model in models.values()) == 39
+    assert sum(model.window is not None for model in models.values()) == len(models)
+    assert {model.active for model in models.values() if "/" in model.parameters} == {
         12,
         14,
     }
@@ -230,9 +234,9 @@ def test_each_model_has_its_properties() -> None:
 def test_averages(length: str, printed: float) -> None:
     """The mean over categories is the printed average."""
     (overall,) = [
-        each
-        for each in published_boards([HELMET])[0].overalls
-        if (each.model, each.length) == ("published/GPT-4o-08", STANDARD[length])
+        overall
+        for overall in published_boards([HELMET])[0].overalls
+        if (overall.model, overall.length) == ("published/GPT-4o-08", STANDARD[length])
     ]
     assert 100 * overall.interval.mean == pytest.approx(printed, abs=0.05)
 

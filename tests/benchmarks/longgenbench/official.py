@@ -84,10 +84,13 @@ def compute_table(length: int, form: str) -> Callable[[DataRoot], list[float]]:
             assert own["longctx_score"] == own["judge_stic_2"]
         words = [own["output_words"] for own in scores if "output_words" in own]
         assert 0 < len(words) < len(scores)
+        checks = 0
+        for record in records:
+            checks += sum(len(record[name]) for name in CHECKS)
         made = fmean(own["checks_made"] for own in scores)
         stic_2 = fmean(own["judge_stic_2"] for own in scores)
         return [
-            sum(len(record[name]) for record in records for name in CHECKS),
+            checks,
             made,
             stic_2 / made,
             stic_2,

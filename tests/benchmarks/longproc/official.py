@@ -17,7 +17,13 @@ from tests.support.golden_cases import Comparison, GoldenCases, ScoredOutput
 from tests.support.official import digest, read_golden
 
 GOLDEN = read_golden(__file__)
-LEVELS = [(name, level) for name, files in TASKS.items() for level in files.levels]
+
+
+def list_levels() -> Iterator[tuple[str, str]]:
+    """Yield each task with each of its levels."""
+    for name, files in TASKS.items():
+        for level in files.levels:
+            yield name, level
 
 
 def digest_problems(name: str, level: str) -> Callable[[DataRoot], list[str]]:
@@ -36,7 +42,7 @@ def digest_problems(name: str, level: str) -> Callable[[DataRoot], list[str]]:
 
 def compare_problems() -> Iterator[Comparison]:
     """Yield the problems of all tasks at all their levels."""
-    for name, level in LEVELS:
+    for name, level in list_levels():
         case = f"{name}_{level}"
         official = [GOLDEN["prompts"][case], GOLDEN["items"][case]]
         yield Comparison(case, digest_problems(name, level), official)
@@ -45,7 +51,7 @@ def compare_problems() -> Iterator[Comparison]:
 def read_items(root: DataRoot) -> dict[tuple[str, str, int], Any]:
     """Return the item of each problem."""
     items = {}
-    for name, level in LEVELS:
+    for name, level in list_levels():
         for problem in problems(name, level, root / FOLDER):
             items[name, level, problem.number] = problem.item
     return items

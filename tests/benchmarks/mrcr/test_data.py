@@ -108,7 +108,7 @@ def test_known_errors_are_found(
     texts = len(json.loads(row["prompt"])) + 1
     (example,) = found(tmp_path, row, tokens=8000 // texts)
     assert example.errata == errata
-    known = {(each.task, each.rule) for each in BENCHMARK.errata()}
+    known = {(erratum.task, erratum.rule) for erratum in BENCHMARK.errata()}
     assert known >= {(task.name, rule) for task in BENCHMARK.tasks for rule in errata}
 
 

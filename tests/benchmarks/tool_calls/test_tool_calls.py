@@ -173,7 +173,9 @@ def test_half_of_the_abstentions_have_a_call() -> None:
     """In about half of the examples a call is right, so a model that never calls has half of the points there, and none elsewhere."""
     for kind, task in TASKS.items():
         examples = draw(task, number=24)
-        score = fmean(scores_of(task, each, NO_CALL)[MAIN_METRIC] for each in examples)
+        score = fmean(
+            scores_of(task, example, NO_CALL)[MAIN_METRIC] for example in examples
+        )
         assert (0.2 < score < 0.8) if kind == "abstention" else score == 0
 
 

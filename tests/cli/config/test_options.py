@@ -25,8 +25,6 @@ COMMANDS = (
     "reproduce",
     "estimate",
     "shard",
-    "batch submit",
-    "batch status",
 )
 
 
@@ -72,9 +70,6 @@ def test_a_setting_has_one_spelling(words: str) -> None:
         "gate",
         "estimate",
         "shard",
-        "batch submit",
-        "batch collect",
-        "batch cancel",
     ],
 )
 def test_commands_choose_runs_in_the_same_way(words: str) -> None:

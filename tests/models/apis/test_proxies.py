@@ -78,7 +78,7 @@ def test_lists_probes_and_other_clients_need_no_proxy(proxy: Hostile) -> None:
         bare = openai.OpenAI(api_key=KEY, base_url=f"{server.address}/v1/")
         for library in (bare, make("chat", server.address).bulk_library()):
             assert [
-                each.name for each in list_models(SimpleNamespace(client=library))
+                model.name for model in list_models(SimpleNamespace(client=library))
             ] == ["m"]
         assert probe(server.address, model="m").routes
         assert requests.post(server.address, json={}, headers={"X-Key": KEY}).json()

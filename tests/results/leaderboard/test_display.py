@@ -20,10 +20,10 @@ import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
 from helm.benchmark.presentation.schema import read_schema
 from helm.benchmark.run_spec import RunSpec
-from helm.common.codec import from_json
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
+from helm_longctx.helm.codec import from_json
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
 from helm_longctx.results.leaderboard.schema import all_sections, make_schema

@@ -51,7 +51,7 @@ def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
 def test_the_verdict_agrees_with_the_interval(
     scores: Scores, margin: float, data: st.DataObject
 ) -> None:
-    """A part is no worse if and only if its interval is above the margin, and worse if the interval is below it."""
+    """A part is no worse if its interval is above the margin and the base above the floor, and worse if it is below."""
     groups = data.draw(
         st.lists(st.integers(0, 99), min_size=len(scores), max_size=len(scores))
     )
@@ -60,7 +60,8 @@ def test_the_verdict_agrees_with_the_interval(
     )[""]
     effect = drop.comparison.effect
     assert effect.low <= effect.mean <= effect.high
-    assert (drop.verdict is Verdict.NO_WORSE) == (effect.low > -margin)
+    is_above = effect.low > (0 if drop.base <= margin else -margin)
+    assert (drop.verdict is Verdict.NO_WORSE) == is_above
     if len(scores) > fewest_clusters(margin, 0.025):
         assert (drop.verdict is Verdict.WORSE) == (effect.high < -margin)
 
@@ -84,6 +85,21 @@ def test_verdicts() -> None:
         fewest_clusters(0.02, 0.025) - 40,
     ]
     assert drops["few"].p_worse > 0.7
+
+
+def test_a_base_at_the_floor() -> None:
+    """If the base is right in no more answers than may be lost, only a candidate that is certainly better passes."""
+    base = [0] * 400
+    better = [1] * 40 + [0] * 360
+    parts = {
+        "equal": [Pairs(base, base, range(400), 1.0)],
+        "better": [Pairs(better, base, range(400), 1.0)],
+    }
+    drops = decide_drops(parts, 0.05, 0.8)
+    assert drops["equal"].is_at_floor
+    assert drops["equal"].verdict is Verdict.UNDECIDED
+    assert drops["equal"].more == 0
+    assert drops["better"].verdict is Verdict.NO_WORSE
 
 
 def test_a_certain_drop_within_the_margin_is_no_worse() -> None:

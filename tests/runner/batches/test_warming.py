@@ -47,7 +47,7 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ]
     file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_16k.jsonl"
     file.parent.mkdir(parents=True)
-    file.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setenv(MIRROR, str(tmp_path / "mirror"))
     return text
 
@@ -104,21 +104,12 @@ def test_a_batch_reads_the_book_that_a_direct_request_has_written(
     assert texts(run) == texts(plain)
 
 
-@pytest.mark.parametrize(
-    ("price", "fills"),
-    [({**PRICE, "batch": HALF}, False), (PRICE, True)],
-    ids=["off", "no price"],
-)
 def test_nothing_is_sent_directly_if_it_is_not_known_to_pay(
-    price: Any,
-    fills: bool,
-    server: BatchServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the option, or without a price of batches, all requests are in the batch and carry no mark."""
-    folder = folder_of(tmp_path, "anthropic", server, monkeypatch, price)
-    folder.submit(fills_cache=fills)
+    """Without a price of batches, all requests are in the batch and carry no mark."""
+    folder = folder_of(tmp_path, "anthropic", server, monkeypatch, PRICE)
+    folder.submit()
     assert direct(folder, server) == []
     (batch,) = server.batches.values()
     assert batch.total == QUESTIONS

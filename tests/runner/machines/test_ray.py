@@ -19,10 +19,10 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.errors import InputError
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.baselines import lexical
-from helm_longctx.run_settings import MAX_COST, WORKERS
+from helm_longctx.run_settings import MAX_COST, WAIT, WORKERS, RunSettings
 from helm_longctx.runner import LongContextRunner
 from helm_longctx.runner.machines import RayRunner, ray_runner
-from helm_longctx.runner.machines.ray_runner import Cluster
+from helm_longctx.runner.machines.ray_runner import Cluster, WorkerData
 from helm_longctx.runner.runner import runner_arguments
 from tests.runner.making import answered, deployed, spec_of
 from tests.support.shards import read_all, run_path
@@ -71,6 +71,17 @@ def arguments(folder: str) -> dict[str, Any]:
     return runner_arguments(Path(folder, "out"), "s", Path(folder), 1, has_cache=False)
 
 
+class UnusableClient(Client):
+    """A client that cannot be made."""
+
+    def __init__(self) -> None:
+        raise InputError("it has no key")
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Never called."""
+        raise AssertionError
+
+
 @pytest.mark.usefixtures("small_ray")
 def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a worker is killed no answered request is sent again, and the results equal one machine's byte by byte."""
@@ -88,12 +99,17 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         RayRunner(**arguments("ray")).run_all([spec])
         asked = ASKED.read_text().splitlines()
         LongContextRunner(**arguments("one")).run_all([spec])
-        monkeypatch.setenv("HELM_LONGCTX_WAIT", "no number")
+    unusable = ClientSpec(f"{__name__}.UnusableClient")
+    with deployed(
+        ModelDeployment(
+            name="test/unusable", client_spec=unusable, model_name="longctx/lexical"
+        )
+    ):
+        wrong = spec_of(ENTRY.replace("test/killed", "test/unusable"))
         with pytest.raises(
-            InputError,
-            match=r"1 of 1 runs were not made: .*HELM_LONGCTX_WAIT='no number'",
+            InputError, match=r"1 of 1 runs were not made: .*it has no key"
         ):
-            RayRunner(**arguments("wrong")).run_all([spec])
+            RayRunner(**arguments("wrong")).run_all([wrong])
     counted = [line for line in lines if "shards" in line]
     assert counted
     assert all(re.fullmatch(r"\d of 2 shards are done", line) for line in counted)
@@ -140,15 +156,21 @@ def test_a_limit_on_the_cost(monkeypatch: pytest.MonkeyPatch) -> None:
         RayRunner(**arguments("ray"))
 
 
+def test_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong value in the environment is refused before a worker is started."""
+    monkeypatch.setenv(WAIT, "no number")
+    with pytest.raises(InputError, match=f"^{WAIT}='no number' is invalid"):
+        RayRunner(**arguments("wrong"))
+
+
 def test_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model in its process gets a GPU if there is one, and the fraction of a CPU allows many tasks for an API."""
     monkeypatch.setattr(ray, "put", lambda job: job)
-    monkeypatch.setenv(WORKERS, "8")
     for resources, gpus in (({"CPU": 2.0, "GPU": 4.0}, 1), ({"CPU": 2.0}, 0)):
         monkeypatch.setattr(
             ray, "cluster_resources", lambda resources=resources: resources
         )
-        cluster = Cluster(None)  # type: ignore[arg-type]
+        cluster = Cluster(WorkerData({}, None, settings=RunSettings(workers=8)))
         client = ClientSpec("helm.clients.huggingface_client.HuggingFaceClient")
         with deployed(
             ModelDeployment(

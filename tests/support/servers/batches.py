@@ -120,7 +120,7 @@ class BatchServer(Server):
                 f"batch_{number}", len(requests), metadata, endpoint, polls=self.polls
             )
             is_full = (
-                sum(each.state == "in_progress" for each in self.batches.values())
+                sum(batch.state == "in_progress" for batch in self.batches.values())
                 >= self.most_open
             )
             if is_full:

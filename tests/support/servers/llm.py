@@ -280,7 +280,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif name:
             self._send(json.dumps(_model_row(name, self.service, anthropic)), None)
         else:
-            rows = [_model_row(each, self.service, anthropic) for each in names]
+            rows = [_model_row(name, self.service, anthropic) for name in names]
             self._send(
                 json.dumps({"object": "list", "data": rows, "has_more": False}), None
             )

@@ -275,13 +275,13 @@ class Model:
         found = [self.keys_and_values(build, run)[1:] for run in runs]
         logits = torch.cat([each[0] for each in found])
         pasts = [each[1] for each in found]
-        longest = max(each.shape[-2] for each in pasts)
+        longest = max(past.shape[-2] for past in pasts)
         # Shorter rows have empty places before them, which no token sees.
         past = torch.stack(
-            [pad(each, (0, 0, longest - each.shape[-2], 0)) for each in pasts], dim=2
+            [pad(past, (0, 0, longest - past.shape[-2], 0)) for past in pasts], dim=2
         )
         mask = torch.tensor(
-            [[0] * (longest - each.shape[-2]) + [1] * each.shape[-2] for each in pasts]
+            [[0] * (longest - past.shape[-2]) + [1] * past.shape[-2] for past in pasts]
         )
         cache = DynamicCache(list(zip(past[0], past[1], strict=True)))
         at = torch.tensor([run.start + len(run.tokens) for run in runs])
@@ -424,7 +424,7 @@ class RealCachedServer(ModelServer):
         known = {**self._stale, **self._blocks}
         most = (len(tokens) - 1) // BLOCK
         hits = next((place for place in range(most) if keys[place] not in known), most)
-        past = [known[each] for each in keys[:hits]]
+        past = [known[key] for key in keys[:hits]]
         if self.fault == "wrong block" and 2 < hits < most - 1:
             others = (
                 prompt[hits - 1]

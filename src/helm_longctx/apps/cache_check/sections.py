@@ -100,10 +100,11 @@ def _row(cell: StateCell) -> list[TableCell]:
         note = "differs"
     else:
         note = "not from the cache" if cell.was_not_warm else ""
-    seen, cold = (
-        percent(value) if cell.n else "–"
-        for value in (cell.state_found, (cell.cold_found + cell.control_found) / 2)
-    )
+    seen = "–"
+    cold = "–"
+    if cell.n:
+        seen = percent(cell.state_found)
+        cold = percent((cell.cold_found + cell.control_found) / 2)
     return [
         TableCell(cell.name, note=STATES[cell.state].about),
         TableCell(length_label(cell.length)),
@@ -133,9 +134,11 @@ def _verdict(cells: Sequence[StateCell], model: str) -> str:
     states = ", ".join(dict.fromkeys(cell.name for cell in differing))
     text = f"The answers of {model} depend on its cache: {states}; the shortest length is {length_label(first.length)}."
     kinds = list(dict.fromkeys(cell.kind for cell in differing))
-    if fine := [
-        kind for kind in dict.fromkeys(cell.kind for cell in cells) if kind not in kinds
-    ]:
+    fine: list[str] = []
+    for cell in cells:
+        if cell.kind not in (*kinds, *fine):
+            fine.append(cell.kind)
+    if fine:
         text += f" It was seen only in texts of these kinds: {', '.join(kinds)}; not in: {', '.join(fine)}."
     most_lost = []
     for name, share in zip(PLACES, first.lost, strict=True):

@@ -149,18 +149,16 @@ def _describe_open(record: CertificateRecord) -> str:
     if record["stop"] and not tests:
         return f"not all questions at {shortest} were asked"
     if not record["stands_on"]:
-        cells = {}
-        for kind in record["kinds"]:
-            cells[kind["name"]] = kind["cells"][0]
-        scores = ", ".join(
-            f"{name} {100 * cell['mean']:.0f}"
-            if cell["n"]
-            else f"{name} without an answer"
-            for name, cell in cells.items()
-        )
+        texts = []
         failures = Counter[str]()
-        for cell in cells.values():
+        for kind in record["kinds"]:
+            cell = kind["cells"][0]
             failures.update(cell["failures"])
+            if cell["n"]:
+                texts.append(f"{kind['name']} {100 * cell['mean']:.0f}")
+            else:
+                texts.append(f"{kind['name']} without an answer")
+        scores = ", ".join(texts)
         if failures:
             failed = f" (failures: {_join(list(failures))})"
         else:

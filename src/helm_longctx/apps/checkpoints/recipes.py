@@ -90,9 +90,17 @@ def compare_recipes_over_steps(
     recipes = {}
     for group in match_groups(patterns, models):
         recipes[group.name] = _find_trainings(group, trainings)
-    every = [steps for of_recipe in recipes.values() for steps in of_recipe]
-    shared = set(every[0]).intersection(*every[1:])
-    skipped = sorted(set().union(*every) - shared)
+    every_training = []
+    for of_recipe in recipes.values():
+        every_training += of_recipe
+    every_step = set[int]()
+    for training in every_training:
+        every_step.update(training)
+    shared = set()
+    for step in every_step:
+        if all(step in training for training in every_training):
+            shared.add(step)
+    skipped = sorted(every_step - shared)
     curves = []
     for length in board.lengths:
         rows: list[RecipeStep] = []

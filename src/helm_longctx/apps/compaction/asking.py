@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from helm_longctx.errors import InputError
@@ -132,12 +131,7 @@ class Kept:
             self._values[name] = value
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._lines.close()
 
     def get(self, name: str) -> Any:
@@ -281,12 +275,7 @@ class Payment:
         self._purse.reserve(self._most)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._purse.settle(self._most, self.dollars)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -176,19 +177,35 @@ def _make_answer(
         return HeadlineAnswer(
             question, verdict, describe_decisions(results.differences), False
         )
+    return HeadlineAnswer(
+        question,
+        describe_gate(gate),
+        describe_decisions(results.differences),
+        gate.verdict is not Verdict.UNDECIDED,
+    )
+
+
+def describe_gate(gate: CompactionGate) -> str:
+    """Return the verdict in a sentence or two."""
     margin = points(gate.margin)
     against = gate.base if gate.holds_for_others else f"{gate.base} here"
     words = {
         Verdict.NO_WORSE: f"No compactor loses {margin} or more against {against}.",
         Verdict.WORSE: f"A compactor loses more than {margin} against {against}.",
         Verdict.UNDECIDED: "These probes cannot tell whether all compactors lose less"
-        f" than {margin} against {against}.",
+        f" than {margin} against {against}.{_describe_floor(gate)}",
     }
-    return HeadlineAnswer(
-        question,
-        words[gate.verdict],
-        describe_decisions(results.differences),
-        gate.verdict is not Verdict.UNDECIDED,
+    return words[gate.verdict]
+
+
+def _describe_floor(gate: CompactionGate) -> str:
+    """Return why no loss could be seen, in a sentence after a space; empty if one could."""
+    bases = [loss.drop.base for loss in gate.losses if loss.drop.is_at_floor]
+    if not bases:
+        return ""
+    return (
+        f" With {gate.base}, only {share(min(bases))} of the probes are answered rightly,"
+        " so no compactor could lose more: take a model that can answer them."
     )
 
 
@@ -269,14 +286,11 @@ def _recall_table(results: CompactionResults) -> Table:
 
 
 def _kind_table(results: CompactionResults) -> Table:
-    kinds = [
-        kind
-        for kind in KINDS
-        if any(kind in recall.by_kind for recall in results.recalls)
-    ]
-    numbers = {
-        kind: sum(probe.kind == kind for probe in results.probes) for kind in kinds
-    }
+    asked: set[str] = set()
+    for recall in results.recalls:
+        asked.update(recall.by_kind)
+    kinds = [kind for kind in KINDS if kind in asked]
+    numbers = Counter(probe.kind for probe in results.probes)
     columns = [
         Column("compactor", is_number=False),
         *(Column(f"{_TITLES[kind]} ({numbers[kind]})") for kind in kinds),
@@ -340,13 +354,9 @@ def _survival_table(
                 (outcome.given.score, outcome.probe.transcript)
             )
     most = max(arm.rounds for arm in arms)
-    columns = [
-        Column("compactor", is_number=False),
-        *(
-            Column(f"{times} compaction{'s' if times > 1 else ''}")
-            for times in range(1, most + 1)
-        ),
-    ]
+    columns = [Column("compactor", is_number=False), Column("1 compaction")]
+    for times in range(2, most + 1):
+        columns.append(Column(f"{times} compactions"))
     rows = []
     for arm in arms:
         cells = []
@@ -629,24 +639,13 @@ def results_json(
     }
 
 
-def _interval_json(interval: Interval) -> dict[str, Any]:
-    values = {}
-    for name, value in zip(
-        ("mean", "low", "high"),
-        (interval.mean, interval.low, interval.high),
-        strict=True,
-    ):
-        values[name] = drop_nan(value)
-    return {**values, "n": interval.n}
-
-
 def _recall_json(recall: Recall) -> dict[str, Any]:
     return {
         "compactor": recall.arm.compactor.name,
         "rounds": recall.arm.rounds,
-        "recall": _interval_json(recall.interval),
+        "recall": recall.interval.to_json(),
         "kinds": {
-            kind: _interval_json(interval) for kind, interval in recall.by_kind.items()
+            kind: interval.to_json() for kind, interval in recall.by_kind.items()
         },
         "tokens": drop_nan(recall.tokens),
         "share": drop_nan(recall.share),
@@ -667,7 +666,7 @@ def _difference_json(difference: Difference) -> dict[str, Any]:
         "other": difference.other.compactor.name,
         "rounds": difference.one.rounds,
         "other_rounds": difference.other.rounds,
-        "difference": _interval_json(decision.comparison.effect),
+        "difference": decision.comparison.effect.to_json(),
         "better": decision.comparison.wins,
         "worse": decision.comparison.losses,
         "p": drop_nan(decision.adjusted),
@@ -703,7 +702,7 @@ def _gate_json(gate: CompactionGate) -> dict[str, Any]:
             {
                 "compactor": loss.arm.compactor.name,
                 "rounds": loss.arm.rounds,
-                "difference": _interval_json(loss.drop.comparison.effect),
+                "difference": loss.drop.comparison.effect.to_json(),
                 "p_worse": loss.drop.p_worse,
                 "verdict": _VERDICTS[loss.verdict],
                 "more": loss.drop.more,

@@ -195,19 +195,20 @@ def _ranks(
     name: str,
 ) -> Figure | None:
     ranks = find_ranks(ranking, differences)
-    rows = [
+    rows = []
+    for model in names:
+        if model not in ranks or model not in board.own_models:
+            continue
+        rank, low, high = astuple(ranks[model])
         # The same plot shows scores and ranks, so the rank is put in the field of the score.
-        {
+        row = {
             "model": names[model],
             "score": rank,
             "low": low,
             "high": high,
             "kind": kind_of(board, model),
         }
-        for model in names
-        if model in ranks and model in board.own_models
-        for rank, low, high in [astuple(ranks[model])]
-    ]
+        rows.append(row)
     if len(ranking) < 2 or not rows:
         return None
     about = (
@@ -253,13 +254,16 @@ def _shared_blocks(
 
     is_open = any(decision.is_left_to_failures for decision in every.values())
     open_mark = f"; ?: {FAILURES_DECIDE}" if is_open else ""
+    lines = []
+    for one in models:
+        line: list[str] = [one]
+        for other in models:
+            line.append(show_difference(both_ways.get((one, other))))
+        lines.append(line)
     matrix = text_table(
         f"Row minus column in % (=: p >= {SIGNIFICANCE}, a tie{open_mark})",
         ["", *models],
-        [
-            [one, *(show_difference(both_ways.get((one, other))) for other in models)]
-            for one in models
-        ],
+        lines,
     )
     failures = _failure_tables(pairings)
     if len(models) > 2:
@@ -372,18 +376,12 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
     prices = []
     for name, gain in zip(names, gains, strict=True):
-        prices.append(
-            [name]
-            + [
-                in_brackets(
-                    *(
-                        amount(getattr(costs, field))
-                        for costs in (gain.costs, gain.plain)
-                    )
-                )
-                for field in fields
-            ]
-        )
+        row = [name]
+        for field in fields:
+            ours = amount(getattr(gain.costs, field))
+            plain = amount(getattr(gain.plain, field))
+            row.append(in_brackets(ours, plain))
+        prices.append(row)
     columns = [
         "method",
         "questions",

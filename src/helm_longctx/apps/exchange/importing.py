@@ -177,9 +177,10 @@ def import_files(
     folders = {}
     for run_entry, run, name in named:
         folders[import_run(suite, run_entry, run, name)] = len(run.outputs)
-    counts = {
-        name: sum(len(row.scores) for row in added) for name, added in rows.items()
-    }
+    counts = dict.fromkeys(rows, 0)
+    for name, added in rows.items():
+        for row in added:
+            counts[name] += len(row.scores)
     return Imported(
         runs=folders,
         scores=counts,

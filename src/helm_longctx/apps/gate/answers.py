@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, CellName, GateFolder
@@ -114,10 +115,8 @@ def _pair_runs(
         folder.suite_folder(BASE) / base_name,
         folder.suite_folder(CANDIDATE) / candidate_name,
     )
-    base, candidate = (
-        {_key(score): score for score in read_scores(path, benchmarks)}
-        for path in paths
-    )
+    base = _read_by_key(paths[0], benchmarks)
+    candidate = _read_by_key(paths[1], benchmarks)
     texts: list[dict[CellName, str]] = []
     passing: set[CellName] = set()
     for path in paths:
@@ -139,6 +138,15 @@ def _pair_runs(
                 is_base_first=key in first,
                 may_pass=key in passing,
             )
+
+
+def _read_by_key(
+    path: Path, benchmarks: Sequence[Benchmark]
+) -> dict[CellName, InstanceScore]:
+    scores = {}
+    for score in read_scores(path, benchmarks):
+        scores[_key(score)] = score
+    return scores
 
 
 def _key(score: InstanceScore) -> CellName:

@@ -752,9 +752,9 @@ def decision_json(decision: DivergenceDecision, requests: int) -> dict[str, Any]
         parts.append(
             {
                 "part": part.name,
-                "divergence": _interval_json(part.divergence),
-                "loss": _interval_json(part.loss),
-                "changed": _interval_json(part.changed),
+                "divergence": part.divergence.to_json(),
+                "loss": part.loss.to_json(),
+                "changed": part.changed.to_json(),
                 "same": part.same,
                 "noise": part.noise,
                 "verdict": part.verdict.name.lower(),
@@ -765,7 +765,7 @@ def decision_json(decision: DivergenceDecision, requests: int) -> dict[str, Any]
         answers.append(
             {
                 "part": answer.name,
-                "faulty": _interval_json(answer.share),
+                "faulty": answer.share.to_json(),
                 "faults": dict(answer.faults),
                 "verdict": answer.verdict.name.lower(),
             }
@@ -782,16 +782,4 @@ def decision_json(decision: DivergenceDecision, requests: int) -> dict[str, Any]
         "differences": differing,
         "noisier": list(decision.noisier),
         "looks": list(decision.looks),
-    }
-
-
-def _interval_json(interval: Interval) -> dict[str, float | int | None]:
-    ends = {"low": interval.low, "high": interval.high}
-    known = {}
-    for name, end in ends.items():
-        known[name] = end if math.isfinite(end) else None
-    return {
-        "mean": interval.mean,
-        **known,
-        "n": interval.n,
     }

@@ -8,6 +8,7 @@ from typing import Literal
 from helm_longctx.apps.gate.answers import AnswerPair
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE
 from helm_longctx.documents.numbers import points
+from helm_longctx.results.statistics.noninferiority import Drop
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.tasks.sample import OTHER_TOKENIZER, is_cut
 
@@ -54,22 +55,15 @@ class Finding:
         return self.kind in ("passing", "floor")
 
 
-def find_floor(part: str, score: float, margin: float, requests: int) -> Finding | None:
-    """Return a finding if the base's mean score is so low that no candidate could drop by more than the margin.
-
-    Args:
-        part: the name of the length.
-        score, margin: from 0 to 1.
-    """
-    if score > margin:
-        return None
+def describe_floor(part: str, drop: Drop) -> Finding:
+    """Return the finding for a part in which even a candidate without a right answer would not drop by more."""
     text = (
-        f"{BASE} scores {points(score)} at {part}, so even a candidate without a right"
-        f" answer would not drop by more; choose tasks that {BASE} can do"
+        f"{BASE} scores {points(round(drop.base, 3))} at {part}, so even a candidate"
+        f" without a right answer would not drop by more; choose tasks that {BASE} can do"
     )
     return Finding(
         kind="floor",
-        requests=requests,
+        requests=drop.comparison.effect.n,
         text=text,
     )
 

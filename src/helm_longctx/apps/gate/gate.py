@@ -17,7 +17,7 @@ from helm_longctx.apps.gate.answers import (
     pair_answers,
     part_name,
 )
-from helm_longctx.apps.gate.findings import Finding, find_differences, find_floor
+from helm_longctx.apps.gate.findings import Finding, describe_floor, find_differences
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, make_boards
@@ -118,9 +118,7 @@ class Gate:
         """The number of instances that each undecided length, or suspect depth, still needs."""
         missing = {}
         for name, part in self.parts.items():
-            # More instances do not help if no drop can be seen.
-            is_at_floor = part.base <= self.question.margin
-            if part.drop.more and name != ALL and not is_at_floor:
+            if part.drop.more and name != ALL:
                 missing[name] = part.drop.more
         return missing
 
@@ -197,7 +195,7 @@ def read_gate(
         tasks=_decide(tasks, question),
         lengths=by_length,
         orders=by_order,
-        findings=[*_find_floors(parts, question.margin), *find_differences(pairs)],
+        findings=[*_find_floors(parts), *find_differences(pairs)],
         pairs=pairs,
         boards=boards,
         # Among themselves, tasks that are in no mean have equal weights.
@@ -205,16 +203,12 @@ def read_gate(
     )
 
 
-def _find_floors(parts: Mapping[str, GatePart], margin: float) -> list[Finding]:
+def _find_floors(parts: Mapping[str, GatePart]) -> list[Finding]:
     """Return a finding for each length at which no drop could be seen."""
     findings = []
     for name, part in parts.items():
-        if name in (ALL, ANSWERS, *DEPTHS):
-            continue
-        requests = part.drop.comparison.effect.n
-        finding = find_floor(name, part.base, margin, requests)
-        if finding:
-            findings.append(finding)
+        if part.drop.is_at_floor and name != ALL:
+            findings.append(describe_floor(name, part.drop))
     return findings
 
 
@@ -304,17 +298,17 @@ def _decide(
     parts = {}
     for name, drop in drops.items():
         parts[name] = GatePart(
-            base=_mean(pairs[name], "b"),
-            candidate=_mean(pairs[name], "a"),
+            base=drop.base,
+            candidate=_mean_of_candidate(pairs[name]),
             drop=drop,
         )
     return parts
 
 
-def _mean(pairs: Sequence[Pairs], side: str) -> float:
+def _mean_of_candidate(pairs: Sequence[Pairs]) -> float:
     means = []
     for pair in pairs:
-        means.append(float(np.mean(getattr(pair, side))))
+        means.append(float(np.mean(np.asarray(pair.a, dtype=float))))
     return float(np.average(means, weights=[pair.weight for pair in pairs]))
 
 

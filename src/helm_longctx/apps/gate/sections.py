@@ -436,18 +436,16 @@ def _different(pairs: Sequence[AnswerPair]) -> Table:
 def _different_row(pair: AnswerPair) -> list[Cell]:
     task = pair.base.task or pair.base.entry
     name = pair.base.instance
-    texts = [one_line(text or "") for text in pair.texts]
+    texts = []
+    for text in pair.texts:
+        line = one_line(text or "")
+        if len(line) > _SHOWN_CHARACTERS:
+            line = line[:_SHOWN_CHARACTERS] + "…"
+        texts.append(Cell(line))
     return [
         Cell(name if name.startswith(task) else f"{task} {name}"),
         Cell(part_name(pair.base.length)),
         number_cell(pair.base.score),
         number_cell(pair.candidate.score),
-        *(
-            Cell(
-                text
-                if len(text) <= _SHOWN_CHARACTERS
-                else text[:_SHOWN_CHARACTERS] + "…"
-            )
-            for text in texts
-        ),
+        *texts,
     ]

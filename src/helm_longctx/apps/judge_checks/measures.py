@@ -502,14 +502,11 @@ def _point(
     expected: float = math.nan,
 ) -> _Spec:
     numbers = {"value": value, "low": low, "high": high, "expected": expected}
-    # JSON has no NaN.
-    return {
-        "row": row,
-        **{
-            name: None if math.isnan(number) else float(number)
-            for name, number in numbers.items()
-        },
-    }
+    row_of_plot: _Spec = {"row": row}
+    for name, number in numbers.items():
+        # JSON has no NaN.
+        row_of_plot[name] = None if math.isnan(number) else float(number)
+    return row_of_plot
 
 
 def _panel(title: str, smallest: int, points: list[_Spec]) -> _Spec:

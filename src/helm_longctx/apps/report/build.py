@@ -330,11 +330,11 @@ def _condition_sections(board: Board, server: str) -> list[Section]:
     if not board.runs:
         return []
     # Statistics that are 0 in all runs have no column.
-    names = [
-        name
-        for name in CONDITIONS
-        if name not in _LEFT_OUT and any(_mean(rows, name) for _, rows in board.runs)
-    ]
+    names = []
+    for name in CONDITIONS:
+        means = [_mean(rows, name) for _, rows in board.runs]
+        if name not in _LEFT_OUT and any(means):
+            names.append(name)
     heads = [
         *text_columns("Model", "Run entry", "Length"),
         Column("Answers", "Answers with a score, of all answers."),

@@ -33,7 +33,11 @@ from helm_longctx.models.apis.oauth import (
     TokenSource,
     find_tokens,
 )
-from helm_longctx.models.apis.parameters import Parameters
+from helm_longctx.models.apis.parameters import (
+    Parameters,
+    find_inner_error,
+    find_message,
+)
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.rates import pace
@@ -570,21 +574,14 @@ def _describe_reply(error: BaseException) -> str:
     """Return the server's own words for a failure, or else the cause."""
     status = getattr(error, "status_code", None)
     body = getattr(error, "body", None)
-    if isinstance(body, Mapping):
-        inner = body.get("error", body)
-    else:
-        inner = None
-    if isinstance(inner, Mapping):
-        message = inner.get("message")
-    else:
-        message = inner
     # The packages raise errors of their own, with ours as the cause.
     for cause in list_causes(error):
         if isinstance(cause, FailureError):
             return str(cause)
     # The packages show the server's own message only in the `repr` of the body.
-    if status and message:
-        return f"status {status}: {message}{_describe_upstream(inner)}"
+    if status and isinstance(body, Mapping) and (message := find_message(body)):
+        upstream = _describe_upstream(find_inner_error(body))
+        return f"status {status}: {message}{upstream}"
     # The packages' errors of a connection say nothing of its cause.
     root = [*list_causes(error)][-1]
     has_cause = root is not error and status is None and str(root)
@@ -597,12 +594,6 @@ def _describe_reply(error: BaseException) -> str:
 
 def _describe_upstream(inner: object) -> str:
     """Return what the provider behind a router said: OpenRouter has it in `metadata`."""
-    if isinstance(inner, Mapping):
-        metadata = inner.get("metadata")
-    else:
-        metadata = None
-    if isinstance(metadata, Mapping):
-        raw = metadata.get("raw")
-    else:
-        raw = None
+    metadata = inner.get("metadata") if isinstance(inner, Mapping) else None
+    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
     return f" ({raw})" if raw else ""

@@ -5,7 +5,7 @@ There is no list of models, because the parameters that a model accepts change o
 
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,18 +178,19 @@ def find_change(error: Exception, sent: Body) -> Change | None:
 
 def _read_message(error: Exception) -> str:
     """Return the server's own message without the status and the codes around it."""
-    body = getattr(error, "body", None)
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-    else:
-        inner = body
-    if isinstance(inner, dict):
-        message = inner.get("message")
-    else:
-        message = inner
-    if isinstance(message, str):
-        return message
-    return str(error)
+    message = find_message(getattr(error, "body", None))
+    return message if isinstance(message, str) else str(error)
+
+
+def find_message(body: object) -> object:
+    """Return what stands for the message in the body of an error: the body itself if it is no mapping."""
+    inner = find_inner_error(body)
+    return inner.get("message") if isinstance(inner, Mapping) else inner
+
+
+def find_inner_error(body: object) -> object:
+    """Return the description of an error in its body, which most servers put under `error`."""
+    return body.get("error", body) if isinstance(body, Mapping) else body
 
 
 def _find_limit(text: str, sent: Body) -> Change | None:

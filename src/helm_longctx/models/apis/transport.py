@@ -97,7 +97,7 @@ class Transport:
     def __enter__(self) -> Transport:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -131,21 +131,23 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
     others would take their prompts otherwise. Templates that start with a literal come first, because they are checked
     fastest.
     """
-    baselines = {
-        task.template: task.baseline
-        for benchmark in BENCHMARKS
+    baselines: dict[Template, Baseline] = {}
+    for benchmark in BENCHMARKS:
         # Tasks can share a template. The order is reversed, so that the dictionary keeps the first of these tasks.
-        for task in reversed(benchmark.tasks)
-        if task.template is not NO_TEMPLATE
-        and task.baseline
-        and (
-            isinstance(task.baseline.kind, str)
-            or (task.template.user and not task.template.user.startswith("{"))
-        )
-    }
+        for task in reversed(benchmark.tasks):
+            if task.baseline and _is_recognisable(task.template, task.baseline):
+                baselines[task.template] = task.baseline
     return tuple(
         sorted(baselines.items(), key=lambda item: item[0].user.startswith("{"))
     )
+
+
+def _is_recognisable(template: Template, baseline: Baseline) -> bool:
+    if template is NO_TEMPLATE:
+        return False
+    if isinstance(baseline.kind, str):
+        return True
+    return bool(template.user) and not template.user.startswith("{")
 
 
 @dataclass(frozen=True)
@@ -376,10 +378,9 @@ def lead(context: str, question: str) -> str:
 
 def frequent(context: str, question: str) -> str:
     """Return the ten most frequent words of a numbered list, or the three most frequent of a coded text."""
+    most = 10 if _LIST.match(context) else 3
     counts = Counter(_LETTERS.findall(context))
-    return ", ".join(
-        word for word, _ in counts.most_common(10 if _LIST.match(context) else 3)
-    )
+    return ", ".join(word for word, _ in counts.most_common(most))
 
 
 def chain(context: str, question: str) -> str:

@@ -89,9 +89,8 @@ def merge(caches: list[Any], more: int) -> Any:
     merged.layers = []
     for depth in range(len(caches[-1].layers)):
         layers = [cache.layers[depth] for cache in caches]
-        keys, values = (
-            [getattr(layer, name) for layer in layers] for name in ("keys", "values")
-        )
+        keys = [layer.keys for layer in layers]
+        values = [layer.values for layer in layers]
         merged.layers.append(
             _make_layer(
                 layers[-1], _pad(keys, length, more), _pad(values, length, more), length

@@ -444,12 +444,11 @@ def _add_aggregates(table: Table, strategies: Sequence[str]) -> None:
             )
             columns.append((head, compute_aggregate_row_means(table)))
     # A single model outperforms none. HELM's first page shows this column, which would be empty.
-    columns = [
-        (head, values)
-        for head, values in columns
-        if any(value is not None for value in values)
-    ]
-    for index, (head, values) in enumerate(columns, 1):
+    shown = []
+    for head, values in columns:
+        if any(value is not None for value in values):
+            shown.append((head, values))
+    for index, (head, values) in enumerate(shown, 1):
         table.header.insert(index, head)
         for row, value in zip(table.rows, values, strict=True):
             row.insert(index, Cell(value))

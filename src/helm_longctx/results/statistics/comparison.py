@@ -424,10 +424,13 @@ def _compare_failures(parts: Sequence[Pairs], looks: Looks) -> Failures:
     # Scores of other metrics, such as log-probabilities, are outside 0…1.
     lowest = min(0.0, float(np.nanmin(scores)))
     highest = max(1.0, float(np.nanmax(scores)))
-    as_wrong, as_right = (
-        _compare(*join_pairs([part.with_failures_as(value) for part in parts]), looks)
-        for value in (lowest, highest)
-    )
+
+    def compare_with_failures_as(value: float) -> Comparison:
+        changed = [part.with_failures_as(value) for part in parts]
+        return _compare(*join_pairs(changed), looks)
+
+    as_wrong = compare_with_failures_as(lowest)
+    as_right = compare_with_failures_as(highest)
     one_failed = np.concatenate([answers.a_failed for answers in asked])
     other_failed = np.concatenate([answers.b_failed for answers in asked])
     groups: list[object] = []
@@ -435,7 +438,9 @@ def _compare_failures(parts: Sequence[Pairs], looks: Looks) -> Failures:
         groups += answers.groups
     more = cluster_sums(one_failed - other_failed, group_codes(groups, len(groups)))
     signs = (int((more > _EQUAL).sum()), int((more < -_EQUAL).sum()))
-    count = sum(len(part.asked.groups if part.asked else part.groups) for part in parts)
+    count = 0
+    for part in parts:
+        count += len(part.asked.groups if part.asked else part.groups)
     return Failures(
         asked=count,
         one=_describe_side(one_failed, other_scores, count),

@@ -64,6 +64,14 @@ class Interval:
     high: float
     n: int
 
+    def to_json(self) -> dict[str, float | int | None]:
+        """Return the interval for programs: what is not finite is None, because JSON has no NaN."""
+        values: dict[str, float | int | None] = {}
+        ends = {"mean": self.mean, "low": self.low, "high": self.high}
+        for name, value in ends.items():
+            values[name] = value if math.isfinite(value) else None
+        return {**values, "n": self.n}
+
 
 def mean_interval(
     values: ArrayLike,

@@ -361,11 +361,9 @@ def clusters_to_decide(
         errors: the one-sided errors of "no worse" and "worse" over all looks.
         looks: the sizes at all looks until now, in shares of the sample.
     """
-    even = tuple(
-        (sign * value, share / 2)
-        for value, share in sample.outcomes
-        for sign in (1, -1)
-    )
+    even: _Outcomes = ()
+    for value, share in sample.outcomes:
+        even += ((value, share / 2), (-value, share / 2))
 
     def is_enough(wanted: int, outcomes: _Outcomes) -> bool:
         sizes = (
@@ -444,13 +442,18 @@ class Drop:
         verdict: `NO_WORSE` if the interval is above a drop of the margin, and `WORSE` if `p_worse` is below 0.025.
         more: number of instances that are still needed to decide; 0 if it is decided, or need not be.
         is_suspect: whether a depth has a drop that is certain, but not certain to be smaller than the margin.
+        base: the base's mean score, 0 to 1.
+        is_at_floor: whether the base's score is not above the margin. Then even a candidate without a right answer would
+            not drop by more, and the candidate is no worse only if it is certain to be better.
     """
 
     comparison: Comparison
     p_worse: float
     verdict: Verdict
     more: int
-    is_suspect: bool = False
+    is_suspect: bool
+    base: float
+    is_at_floor: bool
 
     @property
     def is_worse(self) -> bool:
@@ -498,6 +501,7 @@ class _Test:
     def __init__(self, pairs: Sequence[Pairs], margin: float, earlier: Collection[int]):
         self._margin = margin
         self._comparison = compare_parts(pairs)
+        self._base = _mean_of_base(pairs)
         self._clusters = Clusters.of(*join_pairs(pairs))
         self._looks = next_looks(earlier, self._comparison.effect.n)
         statistic = float(margin_statistics(self._clusters, -margin)[0])
@@ -523,15 +527,17 @@ class _Test:
             level = 0.0
         low, high = margin_interval(self._clusters, quantile_of(level))
         effect = replace(self._comparison.effect, low=low, high=high)
+        is_depth = p_drop is not None
+        is_at_floor = self._base <= self._margin and low <= 0 and not is_depth
         verdict = Verdict.UNDECIDED
         if p_worse < ONE_SIDED:
             verdict = Verdict.WORSE
-        elif low > -self._margin:
+        elif low > -self._margin and not is_at_floor:
             verdict = Verdict.NO_WORSE
         is_open = verdict is Verdict.UNDECIDED
         is_suspect = is_open and p_drop is not None and p_drop < ONE_SIDED
         more = 0
-        if is_open and (is_suspect or p_drop is None):
+        if is_suspect or (is_open and not is_depth and not is_at_floor):
             # As many as are needed if the differences vary as in these.
             sample = EqualClusters.of(self._clusters)
             n = self._comparison.effect.n
@@ -540,7 +546,20 @@ class _Test:
             needed = clusters_to_decide(sample, self._margin, power, errors, looks)
             more = max(1, round(n * needed / sample.clusters) - n)
         comparison = replace(self._comparison, effect=effect)
-        return Drop(comparison, p_worse, verdict, more, is_suspect)
+        return Drop(
+            comparison=comparison,
+            p_worse=p_worse,
+            verdict=verdict,
+            more=more,
+            is_suspect=is_suspect,
+            base=self._base,
+            is_at_floor=is_at_floor,
+        )
+
+
+def _mean_of_base(pairs: Sequence[Pairs]) -> float:
+    means = [float(np.mean(np.asarray(pair.b, dtype=float))) for pair in pairs]
+    return float(np.average(means, weights=[pair.weight for pair in pairs]))
 
 
 def visible_drop(clusters: int, changed: float, depths: int, power: float) -> float:

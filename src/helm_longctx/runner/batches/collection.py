@@ -121,7 +121,7 @@ class _Problems:
         if self.errors:
             texts = list(dict.fromkeys(map(str, self.errors.values())))
             if any(map(_is_final, self.errors.values())):
-                command = f"helm-longctx batch collect --suite {suite} --forget"
+                command = f"helm-longctx batch cancel --suite {suite} --forget"
                 texts.append(
                     f"check base_url and the key, or give up these answers with: {command}"
                 )
@@ -159,11 +159,14 @@ class Batches:
         self._collect(problems, forget)
         problems.report(self._suite)
 
-    def wait(self) -> bool:
+    def wait(self, has_programs: bool = False) -> bool:
         """Collect until every batch has ended, with a progress bar. Raises what `collect` raises.
 
         After the first collection, temporary errors of the provider are only logged. Returns whether it is worth
-        sending requests again: some were answered, and others failed temporarily.
+        sending requests again: some were answered, and others failed temporarily or follow from the answers.
+
+        Args:
+            has_programs: whether requests can follow from the answers.
         """
         problems = _Problems()
         waiting = {}
@@ -190,10 +193,20 @@ class Batches:
             if part.id in waiting:
                 ended.append(part)
         problems.report(self._suite)
-        failures = sum((Counter(part.failures) for part in ended), Counter[str]())
-        return failures.total() < sum(waiting.values()) and any(
-            Failure(kind).is_retriable for kind in failures
-        )
+        failures = Counter[str]()
+        for part in ended:
+            failures.update(part.failures or {})
+        if failures.total() == sum(waiting.values()):
+            return False
+        return has_programs or any(Failure(kind).is_retriable for kind in failures)
+
+    @property
+    def are_open(self) -> bool:
+        """Whether a batch was not collected. Raises an `InputError` if the record of a run is damaged."""
+        problems = _Problems()
+        parts = self._open_parts(problems)
+        problems.report(self._suite)
+        return bool(parts)
 
     def cancel(self) -> int:
         """Cancel batches that have not ended, and return their number. Raises an `InputError` if one is refused."""

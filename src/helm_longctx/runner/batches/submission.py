@@ -46,7 +46,6 @@ from helm_longctx.runner.engine import PendingRequest
 from helm_longctx.runner.prefixes import CHARACTERS, SharedPrefix, warming_pays
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.programs import has_programs, open_steps
-from helm_longctx.runner.rejudge import load_state
 from helm_longctx.runner.resuming import find_answer, find_first_answer
 from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.sending import find_client, make_sender
@@ -77,12 +76,10 @@ class BatchPlan:
     Args:
         as_files: whether files for `vllm run-batch` are written, instead of batches for a provider.
         batch_size: largest number of requests in a batch. Without one, the provider's limit holds.
-        fills_cache: whether a request of each group is sent directly before, where that makes the batch cheaper.
     """
 
     as_files: bool = False
     batch_size: int | None = None
-    fills_cache: bool = True
 
 
 def make_batch_runner(
@@ -100,13 +97,18 @@ def make_batch_runner(
 
 
 class AsBatches(Strategy):
-    """Sends the requests without an answer as batches, and ends there. Complete runs are skipped."""
+    """Sends the requests without an answer as batches, and ends there. Complete runs are skipped.
+
+    Attributes:
+        has_programs: whether requests of the runs follow from the replies to others.
+    """
 
     completes = False
     purpose = "sent as batches"
 
     def __init__(self, plan: BatchPlan):
         self._plan = plan
+        self.has_programs = False
 
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
         """Send the requests that have no answer and are in no batch."""
@@ -115,12 +117,13 @@ class AsBatches(Strategy):
         assert isinstance(context, LocalContext)
         client: Any = find_client(context, deployment)
         receiver = Receiver(
-            deployment, _service_name(client, deployment, self._plan.as_files)
+            deployment, _need_service(client, deployment, self._plan.as_files)
         )
         with runner.prepare(spec) as prepared, Ledger(prepared.path) as ledger:
-            # Programs of methods wait for these requests; the next command sends those that follow from their replies.
+            # Programs of methods wait for these requests; the next round sends those that follow from their replies.
             run = prepared
             if has_programs(prepared.requests):
+                self.has_programs = True
                 run = replace(prepared, requests=open_steps(prepared))
             # The run's own sender stops after the requests that fill the cache.
             settings = runner.settings
@@ -134,7 +137,7 @@ class AsBatches(Strategy):
                 names[run.name(run.requests[number])] = number
             shared: Mapping[int, SharedPrefix] = {}
             pending = submission.pending(_find_unanswered(run, names))
-            if pending and self._plan.fills_cache and not self._plan.as_files:
+            if pending and not self._plan.as_files:
                 shared = _fill_cache(
                     run, client.provider, [*pending.values()], _THREADS
                 )
@@ -444,23 +447,27 @@ def find_service(name: str, client: ProviderClient, run_path: Path) -> Service:
     return services[name](client, run_path)
 
 
-def _service_name(client: Client, deployment: str, as_files: bool) -> str:
+def _need_service(client: Client, deployment: str, as_files: bool) -> str:
     """Return the name of the service for a deployment's batches, or raise an `InputError` if it has none."""
-    kind = "batch_files" if as_files else "batches"
-    service: type[Service] | None = getattr(
-        getattr(client, "provider", None), kind, None
+    if name := _find_service_name(client, as_files):
+        return name
+    clients = []
+    for provider in providers().values():
+        if provider.batch_files if as_files else provider.batches:
+            clients.append(provider.client.__name__)
+    raise InputError(
+        f"{deployment} has no batches; use a deployment with {' or '.join(clients)} of"
+        " helm_longctx.models.apis"
     )
-    if service is None:
-        clients = " or ".join(
-            provider.client.__name__
-            for provider in providers().values()
-            if getattr(provider, kind)
-        )
-        raise InputError(
-            f"{deployment} has no batches; use a deployment with {clients} of"
-            " helm_longctx.models.apis"
-        )
-    return service.name
+
+
+def _find_service_name(client: Client, as_files: bool) -> str:
+    """Return the name of the service for a client's batches, empty if it has none."""
+    provider: Provider | None = getattr(client, "provider", None)
+    if provider is None:
+        return ""
+    service = provider.batch_files if as_files else provider.batches
+    return service.name if service else ""
 
 
 class JudgeClients:
@@ -499,54 +506,35 @@ def reply_store(client: ProviderClient) -> DigestStore:
 
 
 class JudgesAsBatches(AsBatches):
-    """Sends requests to judges about existing answers. These are in the runner's journal or in a complete run."""
+    """Sends requests to judges about the answers of unfinished runs. Judges without batches are left to the run."""
 
     def __init__(self, plan: BatchPlan, local_path: Path):
         super().__init__(plan)
         self._local_path = local_path
 
-    def skips(self, runner: LongContextRunner, spec: RunSpec) -> bool:
-        """Return no, because verdicts of a complete run can be missing."""
-        return False
-
     def make(self, runner: LongContextRunner, spec: RunSpec) -> None:
         """Send the requests to judges that have no reply and are in no batch."""
         if not spec.annotators:
-            _log.info(f"{spec.name} has no judge")
             return
         (annotator,) = spec.annotators
         credentials = runner.annotator_executor.factory.credentials
         check_annotators([annotator], credentials)
         names = judge_names(annotator, credentials)
         clients = JudgeClients(self._local_path, credentials)
-        if not names:
-            raise InputError(
-                f"judge={annotator.args['judge']} cannot be asked in batches; make the run directly"
-            )
         services = []
         for name in names:
             services.append(
-                _service_name(clients.client(name), name, self._plan.as_files)
+                _find_service_name(clients.client(name), self._plan.as_files)
             )
-        if runner.is_made(spec):
-            complete = load_state(runner.run_path(spec))
-            # A complete run also contains the old verdicts, which must not be used.
-            every = []
-            for state in complete.request_states:
-                every.append(replace(state, annotations=None))
-        else:
-            with runner.prepare(spec) as run:
-                every = []
-                for asked in run.requests:
-                    every.append(
-                        replace(asked.state, result=find_answer(asked, run.journal))
-                    )
-        states = [state for state in every if is_answered(state)]
-        if not states:
-            raise InputError(
-                "there are no answers to judge; first give `helm-longctx batch"
-                " collect`, or make the run"
-            )
+        if not (services and all(services)):
+            _log.info(f"{spec.name}: its judge has no batches and is asked directly")
+            return
+        states = []
+        with runner.prepare(spec) as run:
+            for asked in run.requests:
+                state = replace(asked.state, result=find_answer(asked, run.journal))
+                if is_answered(state):
+                    states.append(state)
         questions = []
         for state in states:
             instance = str(state.instance.id)

@@ -116,18 +116,21 @@ def check_method(
             names = " or ".join(f"method={owner.name}" for owner in owners)
             value = shorten(arguments[key])
             raise InputError(
-                f"{name}: {key}={value} is an argument of {names}; give both"
+                f"{name}: {key}={value} is an argument of {names}; give both",
+                argument=key,
             )
     if method is None:
         return None
     if arguments.get("context") == "none":
         raise InputError(
             f"{name}: method={method.name} and context=none exclude each other;"
-            " method=closed_book also leaves out the context"
+            " method=closed_book also leaves out the context",
+            argument="context",
         )
     if method.answer and arguments.get("retry_cut") is not None:
         raise InputError(
-            f"{name}: method={method.name} and retry_cut exclude each other; leave out retry_cut"
+            f"{name}: method={method.name} and retry_cut exclude each other; leave out retry_cut",
+            argument="retry_cut",
         )
     if lacking := [task.argument for task in tasks if not method.can_ask(task)]:
         raise _cannot_ask(benchmark, name, method, lacking)
@@ -155,7 +158,8 @@ def _cannot_ask(
         choices = f"benchmarks that have them: {', '.join(others)}"
     return InputError(
         f"{name}: method={method.name} cannot ask {shorten(', '.join(lacking))[1:-1]},"
-        f" because it needs {method.needs or 'a context and a question'}; {choices}"
+        f" because it needs {method.needs or 'a context and a question'}; {choices}",
+        argument="method",
     )
 
 
