@@ -177,7 +177,8 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
                 NLTK_DATA=str(data),
             )
             shutil.copytree(tmp_path / "benchmark_output/runs", tmp_path / "moved/runs")
-            shutil.copytree(mirror.path, tmp_path / "moved/scenarios/helm_longctx")
+            (tmp_path / "moved/scenarios").mkdir()
+            (tmp_path / "moved/scenarios/helm_longctx").symlink_to(mirror.path)
             again = ("rejudge", "-o", "moved", "--suite", "s", "--local-path", "models")
             judged = run("helm-longctx", *again, folder=tmp_path, NLTK_DATA=str(data))
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr

@@ -222,9 +222,16 @@ def test_a_board_of_several_benchmarks(home: Path) -> None:
 
 def test_a_printed_schema_can_be_given_back(home: Path) -> None:
     """A schema that we printed with the user's groups shows the user's groups and only those of ours that have scores."""
-    (home / "both.yaml").write_text(
-        run("helm-longctx", "schema", "--with", "own.yaml", folder=home).stdout
-    )
+    printed = run("helm-longctx", "schema", "--with", "own.yaml", folder=home).stdout
+    content = yaml.load(printed, yaml.CSafeLoader)
+    # Reading all groups takes twenty seconds.
+    content["run_groups"] = [
+        group
+        for group in content["run_groups"]
+        if group["name"].startswith(("board", "synthetic", "helmet_recall", "ruler_"))
+        or group["name"].startswith("helmet_json_kv")
+    ]
+    (home / "both.yaml").write_text(yaml.dump(content, Dumper=yaml.CSafeDumper))
     assert (
         run(
             "helm-longctx",
