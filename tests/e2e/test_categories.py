@@ -11,7 +11,6 @@ import pytest
 
 from helm_longctx.data.root import DataRoot
 from tests.e2e.commands import helm_run, write_ready
-from tests.support import punkt
 from tests.support.leaderboards import stats, table
 from tests.support.programs import run
 from tests.support.servers.llm import serve
@@ -168,19 +167,17 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
             "--local-path",
             "models",
         )
-        with punkt.installed(tmp_path / "nltk_data") as data:
-            made = run(
-                "helm-run",
-                *arguments,
-                folder=tmp_path,
-                HELM_LONGCTX_DATA=str(mirror.path),
-                NLTK_DATA=str(data),
-            )
-            shutil.copytree(tmp_path / "benchmark_output/runs", tmp_path / "moved/runs")
-            (tmp_path / "moved/scenarios").mkdir()
-            (tmp_path / "moved/scenarios/helm_longctx").symlink_to(mirror.path)
-            again = ("rejudge", "-o", "moved", "--suite", "s", "--local-path", "models")
-            judged = run("helm-longctx", *again, folder=tmp_path, NLTK_DATA=str(data))
+        made = run(
+            "helm-run",
+            *arguments,
+            folder=tmp_path,
+            HELM_LONGCTX_DATA=str(mirror.path),
+        )
+        shutil.copytree(tmp_path / "benchmark_output/runs", tmp_path / "moved/runs")
+        (tmp_path / "moved/scenarios").mkdir()
+        (tmp_path / "moved/scenarios/helm_longctx").symlink_to(mirror.path)
+        again = ("rejudge", "-o", "moved", "--suite", "s", "--local-path", "models")
+        judged = run("helm-longctx", *again, folder=tmp_path)
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
         assert judged.returncode == 0, judged.stderr
     assert {call.path for call in server.calls} == {"/v1/chat/completions"}
