@@ -135,4 +135,7 @@ def test_settings_do_not_show_keys() -> None:
     secret = Credentials(
         api_key="a secret", client_id="a secret", client_secret="a secret"
     )
-    assert "secret'" not in repr(RunSettings(judge_keys={"GPT_JUDGE": secret}))
+    settings = RunSettings(
+        judge_keys={"GPT_JUDGE": secret}, repositories={"ANY_REPO": "a secret"}
+    )
+    assert "a secret" not in repr(settings)

@@ -103,7 +103,7 @@ class RunSettings:
     gpus: float = 1.0
     judge: JudgeSettings = JudgeSettings()
     judge_keys: Mapping[str, Credentials] = field(default_factory=dict)
-    repositories: Mapping[str, str] = field(default_factory=dict)
+    repositories: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def max_reply_bytes(self) -> int:

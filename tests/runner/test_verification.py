@@ -205,8 +205,8 @@ def test_records_with_other_statistics(run: Path) -> None:
     packed = io.BytesIO(path.read_bytes())
     reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
     content = reader.read().decode("ascii")
-    assert '"longctx_score": 1.0' in content
-    content = content.replace('"longctx_score": 1.0', '"longctx_score": 0.5', 1)
+    assert '"longctx_score":1.0' in content
+    content = content.replace('"longctx_score":1.0', '"longctx_score":0.5', 1)
     path.write_bytes(zstandard.compress(content.encode("ascii")))
     (fault,) = find_faults(run)
     assert fault == f"{RECORDS}: record 1 differs from {STATES} or {ROWS}"
