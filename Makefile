@@ -34,7 +34,7 @@ serve: $(VENV)/installed
 
 # Many tests wait for programs, so three processes keep two cores busy, each with one thread for PyTorch. Tests start hundreds of
 # interpreters, which are quicker if Python may keep compiled modules.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 # What `make test-deep` runs: kills and restarts, mutated input, Ray, and every command of the guides.
 DEEP := tests/chaos tests/extending tests/fuzz tests/guides tests/runner/machines/test_ray.py

@@ -807,6 +807,6 @@ def test_finish_reasons(reason: str, ending: str) -> None:
 )
 def test_long_texts_take_linear_time(piece: str) -> None:
     """A text of a megabyte that repeats the words of patterns is classified at once."""
-    start = time.monotonic()
+    start = time.process_time()
     failure_of_text(piece * (1_000_000 // len(piece)))
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,10 +25,12 @@ from helm_longctx.apps.checkpoints.sections import (
     level_of_step,
 )
 from helm_longctx.apps.exchange import loggers
+from helm_longctx.cli import run as run_command
 from helm_longctx.results.boards import read_suite
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.evaluation.calls import call, look_up
 from tests.support.commands import Command
+from tests.support.programs import start
 
 STEPS = (1000, 200, 3000, 40, 5000)
 BOARDS = Path("benchmark_output/runs/evaluate")
@@ -48,17 +50,26 @@ def learner(step: int) -> Any:
     return answer
 
 
-@pytest.fixture
-def training() -> None:
-    """Make the runs of five checkpoints, in no order."""
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the runs of five checkpoints, in no order, and return their output folder."""
+    folder = tmp_path_factory.mktemp("training") / "benchmark_output"
     functions = [learner(step) for step in STEPS]
     call(
         functions,
         lengths="4k",
         num_samples=20,
         name=[f"mine/step-{step}" for step in STEPS],
+        output_path=folder,
     )
-    call("longctx/null", lengths="4k", num_samples=20)
+    call("longctx/null", lengths="4k", num_samples=20, output_path=folder)
+    return folder
+
+
+@pytest.fixture
+def training(output: Path) -> None:
+    """Copy the runs of the checkpoints into the folder of a test."""
+    shutil.copytree(output, "benchmark_output")
 
 
 @pytest.mark.usefixtures("training")
@@ -303,11 +314,6 @@ def test_a_folder_that_is_watched(tmp_path: Path) -> None:
     half = save_model(folder / "step-2", seed=2, positions=8192)
     weights = (half / "model.safetensors").read_bytes()
     (half / "model.safetensors").unlink()
-    # A shell ignores Ctrl-C in what it runs in the background.
-    code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        " from helm_longctx.cli import run; run.CHECKPOINT_SECONDS = 0.3; from helm_longctx.__main__ import main; main()"
-    )
     options = [
         "run",
         "--watch",
@@ -317,27 +323,37 @@ def test_a_folder_that_is_watched(tmp_path: Path) -> None:
         "--length",
         "4k",
     ]
-    command = [sys.executable, "-c", code, *options, "--argument", "num_samples=1"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            _wait(tmp_path, "step-1", process)
-            assert not list(tmp_path.glob("benchmark_output/runs/default/*step-2"))
-            (half / "model.safetensors").write_bytes(weights)
-            _wait(tmp_path, "step-2", process)
-            # Python loses an interrupt that falls into a finalizer, so Ctrl-C may be needed again.
-            for _ in range(30):
-                process.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=5)
-                    break
-        finally:
-            process.kill()
-        out = process.stdout.read() if process.stdout else ""
-    assert process.returncode == 0
+    program = start(
+        "helm-longctx",
+        *options,
+        "--argument",
+        "num_samples=1",
+        folder=tmp_path,
+        output=tmp_path / "output.txt",
+        errors=tmp_path / "errors.txt",
+        prepare=_look_often,
+    )
+    try:
+        _wait(tmp_path, "step-1", program)
+        assert not list(tmp_path.glob("benchmark_output/runs/default/*step-2"))
+        (half / "model.safetensors").write_bytes(weights)
+        _wait(tmp_path, "step-2", program)
+        # Python loses an interrupt that falls into a finalizer, so Ctrl-C may be needed again.
+        for _ in range(30):
+            program.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(timeout=5)
+                break
+    finally:
+        program.kill()
+    assert program.wait() == 0
+    out = (tmp_path / "output.txt").read_text()
     assert out.index(f"{ready} is complete.") < out.index(f"{half} is complete.")
     assert "No longer waiting for checkpoints" in out
+
+
+def _look_often() -> None:
+    run_command.CHECKPOINT_SECONDS = 0.3
 
 
 def _wait(folder: Path, step: str, process: Any) -> None:

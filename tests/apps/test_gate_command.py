@@ -46,7 +46,7 @@ def server() -> Iterator[Server]:
 
 
 def gate(
-    command: Command, *arguments: object, lengths: tuple[str, ...] = ("8k",)
+    command: Command, *arguments: object, lengths: tuple[str, ...] = ("4k",)
 ) -> int:
     return command(
         "gate",
@@ -211,11 +211,11 @@ def test_another_template_is_mentioned(command: Command, server: Server) -> None
 
 def test_a_small_sample_cannot_tell(command: Command, server: Server) -> None:
     """A sample that is too small ends with status 3 and the number of missing instances, and a larger one asks only for them."""
-    arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "30")
+    arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}4k", "--max-drop", "30")
     assert command(*arguments, "-m", "6") == 3, command.err
-    missing = read()["missing_instances"]["8k"]
+    missing = read()["missing_instances"]["4k"]
     assert (
-        f"Cannot tell whether the drop is smaller than 30 points: more instances are needed, {missing} at 8k."
+        f"Cannot tell whether the drop is smaller than 30 points: more instances are needed, {missing} at 4k."
         in command.out
     )
     assert len(server.calls) == 12
@@ -233,14 +233,14 @@ def test_a_base_without_right_answers_cannot_tell(
     assert (finding["kind"], finding["requests"]) == ("floor", 24)
     assert (
         "Cannot tell whether the drop is smaller than 30 points: base scores 0 points"
-        " at 8k" in command.out
+        " at 4k" in command.out
     )
     assert read()["missing_instances"] == {}
 
 
 def test_nothing_is_sent_in_a_dry_run(command: Command, server: Server) -> None:
     """A dry run prints the price, the sample that the power needs, and its power, and sends nothing."""
-    arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}8k", "--dry-run")
+    arguments = ("gate", BASE, CANDIDATE, f"--entry={ENTRY}4k", "--dry-run")
     assert command(*arguments, "--max-drop", "30", "--power", "0.9") == 0, command.err
     assert server.calls == []
     assert "with a probability of at least" in command.out
@@ -257,7 +257,7 @@ def test_the_sample_follows_the_power(command: Command, server: Server) -> None:
         "gate",
         BASE,
         CANDIDATE,
-        f"--entry={ENTRY}8k",
+        f"--entry={ENTRY}4k",
         "--max-drop",
         "40",
         "--noise",
@@ -353,13 +353,13 @@ def test_the_looks_are_counted(command: Command, server: Server) -> None:
             "gate",
             BASE,
             CANDIDATE,
-            f"--entry={ENTRY}8k",
+            f"--entry={ENTRY}4k",
             "--max-drop",
             "30",
             "-m",
             size,
         )
-        assert read()["looks"]["8k"] == looks
+        assert read()["looks"]["4k"] == looks
 
 
 def test_the_subset_of_long_texts_asks_as_much() -> None:
@@ -409,7 +409,7 @@ def test_an_interrupted_gate_goes_on(command: Command, server: Server) -> None:
     ("arguments", "message"),
     [
         ((BASE, CANDIDATE), "tasks is missing"),
-        ((BASE, "sim/none", f"--entry={ENTRY}8k"), "sim/none"),
+        ((BASE, "sim/none", f"--entry={ENTRY}4k"), "sim/none"),
         (
             (BASE, CANDIDATE, "--subset", "cd"),
             "gate: subset='cd' is invalid; choose from ci, ci-long",
@@ -419,19 +419,19 @@ def test_an_interrupted_gate_goes_on(command: Command, server: Server) -> None:
             "--subset ci cannot be used together with --tasks",
         ),
         (
-            (BASE, CANDIDATE, f"--entry={ENTRY}8k,model=sim/base"),
+            (BASE, CANDIDATE, f"--entry={ENTRY}4k,model=sim/base"),
             "gate: model=sim/base is in a run entry",
         ),
         (
-            (BASE, CANDIDATE, f"--entry={ENTRY}8k", f"--entry={ENTRY}8k,seed=7"),
+            (BASE, CANDIDATE, f"--entry={ENTRY}4k", f"--entry={ENTRY}4k,seed=7"),
             "is in several run entries",
         ),
-        ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-drop", "0"), "--max-drop"),
+        ((BASE, CANDIDATE, f"--entry={ENTRY}4k", "--max-drop", "0"), "--max-drop"),
         (
-            (BASE, CANDIDATE, f"--entry={ENTRY}8k", "--max-cost", "1"),
+            (BASE, CANDIDATE, f"--entry={ENTRY}4k", "--max-cost", "1"),
             "needs the prices of",
         ),
-        ((BASE, CANDIDATE, f"--entry={ENTRY}8k", "--suite", "a/b"), "suite"),
+        ((BASE, CANDIDATE, f"--entry={ENTRY}4k", "--suite", "a/b"), "suite"),
     ],
 )
 def test_mistakes(

@@ -7,8 +7,6 @@ import math
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,6 +21,8 @@ from helm_longctx.results.boards import read_suite
 from helm_longctx.results.statistics.rare_misses import TOO_FEW
 from helm_longctx.tasks.logprobs import KeyTokenRule
 from helm_longctx.tasks.registry import BENCHMARKS
+from tests.support.own_time import LONGEST
+from tests.support.programs import start_function
 from tests.support.servers.echoing import EchoServer, copying
 
 torch = pytest.importorskip("torch")
@@ -294,27 +294,26 @@ def test_a_function_is_refused(questions: str) -> None:
         )
 
 
-KILLED = """
-import os, signal, sys
-import helm_longctx as lc
-from helm_longctx.models.local import scoring
-from tests.apps.test_likelihood import WORDS
+def _score_until_killed(model: str, questions: str, requests: int) -> None:
+    """Evaluate a model, note the texts that it scores in a log, and kill this process after so many requests."""
+    score = scoring.score_tokens
+    left = [requests]
 
-score, left = scoring.score_tokens, [int(sys.argv[3])]
+    def note_and_score(local: LocalModel, texts: Any, *rest: Any) -> Any:
+        with Path("log").open("a") as log:
+            for ids in texts:
+                log.write(f"{str(ids).encode().hex()}\n")
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return score(local, texts, *rest)
 
-def count(local, texts, *rest):
-    with open("log", "a") as log:
-        log.writelines(f"{bytes(str(ids), 'ascii').hex()}\\n" for ids in texts)
-    left[0] -= 1
-    if left[0] < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return score(local, texts, *rest)
-
-scoring.score_tokens = count
-arguments = {"path": sys.argv[2], "metric": "likelihood", **WORDS}
-entry = {"path": sys.argv[1], "dtype": "float32", "name": "my/model"}
-lc.evaluate(entry, "any_jsonl", "4k", arguments=arguments, parallelism=1, batch_size=1)
-"""
+    scoring.score_tokens = note_and_score
+    arguments = {"path": questions, "metric": "likelihood", **WORDS}
+    entry = {"path": model, "dtype": "float32", "name": "my/model"}
+    lc.evaluate(
+        entry, "any_jsonl", "4k", arguments=arguments, parallelism=1, batch_size=1
+    )
 
 
 def test_a_killed_run_goes_on(model: tuple[Any, Any], tmp_path: Path) -> None:
@@ -339,18 +338,15 @@ def test_a_killed_run_goes_on(model: tuple[Any, Any], tmp_path: Path) -> None:
 
     def run(requests: int) -> int:
         """Run a process that is killed in the request after so many, and return its end."""
-        command = [
-            sys.executable,
-            "-c",
-            KILLED,
+        program = start_function(
+            _score_until_killed,
             str(tmp_path / "small"),
             str(folder),
-            str(requests),
-        ]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        return subprocess.run(
-            command, env=environment, cwd=tmp_path, check=False
-        ).returncode
+            requests,
+            folder=tmp_path,
+            output=tmp_path / "output.txt",
+        )
+        return program.wait(LONGEST)
 
     assert run(2) == -signal.SIGKILL
     assert run(99) == 0

@@ -174,7 +174,7 @@ def test_stopped(
         assert start(tmp_path, server.openai).wait(240) == 0
         assert not (run / NAME).exists()
         assert asked_again(server.calls) == []
-    assert took < 15
+    assert took < 60  # the next attempt is after 100 seconds
     print(f"{number.name}: {took:.1f} s")
 
 

@@ -155,10 +155,9 @@ def test_tables_of_other_schemas_stay(home: Path, of_helm: bool) -> None:
     [
         (),
         ("--suite", "s"),
-        ("--with", "own.yaml"),
         ("--suite", "s", "--with", "own.yaml"),
     ],
-    ids=["all", "suite", "with", "suite with"],
+    ids=["all", "suite", "suite with"],
 )
 def test_the_printed_schema_fits_helms_summarizer(
     home: Path, options: tuple[str, ...]

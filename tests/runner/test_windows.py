@@ -103,7 +103,7 @@ def test_most_prompts_do_not_fit(name: str, limit: int, tmp_path: Path) -> None:
             "window/small", "OpenAIClient", base_url=address, api_key="k", model="m"
         )
         run = make_run(tmp_path, ENTRY + deployment)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 60
     refused = sum(len(prompt) > limit for prompt in set(prompts))
     shares = [
         mean

@@ -59,11 +59,9 @@ def test_a_server_that_never_answered() -> None:
     with serve() as server:
         client = Counting(make("chat", server))
         server.stop()
-        start = time.monotonic()
         result = Sender(client, Retries(8, 5.0))(CHAT).result
         assert failure_of(result) is Failure.UNREACHABLE
         assert client.asked == 1
-        assert time.monotonic() - start < 5
         server.start()
 
 
