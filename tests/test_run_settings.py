@@ -27,7 +27,6 @@ from helm_longctx.run_settings import (
     JudgeSettings,
     RunSettings,
     find_credentials,
-    read_settings,
     settings_in_use,
 )
 
@@ -54,7 +53,7 @@ def test_each_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("HELM_LONGCTX_"):
             monkeypatch.delenv(name)
-    assert read_settings() == RunSettings()
+    assert settings_in_use() == RunSettings()
     values = {
         TIMEOUT: "2.5",
         TRIES: "1",
@@ -70,7 +69,7 @@ def test_each_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, value in values.items():
         monkeypatch.setenv(name, value)
-    settings = read_settings()
+    settings = settings_in_use()
     assert settings == RunSettings(
         request_timeout=2.5,
         tries=1,

@@ -75,7 +75,10 @@ def error_text(error: BaseException) -> str:
 
 
 def bad_argument(
-    where: str, name: str, value: object, allowed: Iterable[object] | str
+    where: str,
+    name: str,
+    value: object,
+    allowed: Iterable[object] | str,
 ) -> InputError:
     """Return an `InputError` with an argument, its value, and what is allowed: names, or a text that describes it."""
     advice = (
@@ -115,7 +118,10 @@ def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
 
 
 def find_similar(
-    value: object, names: Iterable[str], most: int = 1, likeness: float = 0.6
+    value: object,
+    names: Iterable[str],
+    most: int = 1,
+    likeness: float = 0.6,
 ) -> list[str]:
     """Return up to `most` names with a similar spelling, the most similar first. Equal names have the likeness 1."""
     by_lower = {}

@@ -40,7 +40,11 @@ def hold_lock(
 
     lock = FileLock(path, timeout=timeout)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(
+            mode=0o700,
+            parents=True,
+            exist_ok=True,
+        )
         lock.acquire()
     except (NotImplementedError, OSError) as error:
         # filelock's Timeout is an OSError, so it also gets here if `busy` is None.

@@ -122,7 +122,9 @@ def _make_validator(hint: Any) -> TypeAdapter[tuple[Any]]:
     from pydantic import ConfigDict, TypeAdapter
 
     config = ConfigDict(
-        strict=True, arbitrary_types_allowed=True, revalidate_instances="always"
+        strict=True,
+        arbitrary_types_allowed=True,
+        revalidate_instances="always",
     )
     # A tuple, because a dataclass itself would ignore the configuration.
     return TypeAdapter(tuple[hint], config=config)

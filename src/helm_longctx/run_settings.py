@@ -138,10 +138,10 @@ def settings_in_use() -> RunSettings:
     Raises:
         InputError: an environment variable has a wrong value.
     """
-    return read_settings() if _in_use is None else _in_use
+    return _read_settings() if _in_use is None else _in_use
 
 
-def read_settings() -> RunSettings:
+def _read_settings() -> RunSettings:
     """Return the settings in the environment, with defaults for variables that are not set or empty.
 
     Raises:

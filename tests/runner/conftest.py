@@ -13,9 +13,15 @@ from tests.runner import making
 from tests.support.servers.batches import BatchServer, serve_batches
 
 
+@pytest.fixture(scope="module", autouse=True)
+def deployments(own_baselines: None) -> None:
+    """Register the test clients in HELM, also for fixtures of modules."""
+    making.register()
+
+
 @pytest.fixture(autouse=True)
 def clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register the test clients in HELM, and forget earlier questions."""
+    """Register the test clients in HELM again, and forget earlier questions."""
     making.register()
     monkeypatch.setattr(making.PlainClient, "asked", [])
     monkeypatch.setattr(making.CachedClient, "asked", [])

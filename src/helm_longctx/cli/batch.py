@@ -86,7 +86,10 @@ def cancel(
 
 
 def _batches(
-    runs: list[str] | None, suite: str, output_path: Path, local_path: Path
+    runs: list[str] | None,
+    suite: str,
+    output_path: Path,
+    local_path: Path,
 ) -> Batches:
     """Return the batches of the named runs, or of all runs of the suite if no run is named."""
     from helm_longctx.runner.batches.collection import Batches

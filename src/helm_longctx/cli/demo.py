@@ -185,7 +185,10 @@ def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
 
 
 def _prepare(
-    config: Mapping[str, Any], output_path: Path, bars: Progress, log: Path
+    config: Mapping[str, Any],
+    output_path: Path,
+    bars: Progress,
+    log: Path,
 ) -> None:
     """Make the questions that entries read from folders, and add the published results."""
     names = dict.fromkeys(
@@ -422,7 +425,10 @@ def _write_report(arguments: list[str], log: Path) -> None:
 
 
 def _watch(
-    arguments: list[str], log: Path, folder: Path, models: Sequence[str]
+    arguments: list[str],
+    log: Path,
+    folder: Path,
+    models: Sequence[str],
 ) -> Iterator[int]:
     """Run a `helm-longctx` command and write its output to the log. Until it ends, yield the models' complete runs."""
     with log.open("ab") as file:
@@ -448,7 +454,12 @@ class _Passage(NamedTuple):
     questions: list[tuple[str, list[str]]]
 
 
-def write_questions(squad: Path, kind: str, length: int, folder: Path) -> None:
+def write_questions(
+    squad: Path,
+    kind: str,
+    length: int,
+    folder: Path,
+) -> None:
     """Write a set of questions of at most `length` tokens, answer included, or raise an `InputError`."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = _KINDS[kind](_read_passages(squad), round(_FILLED * length), Random(_SEED))

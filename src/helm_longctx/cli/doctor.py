@@ -157,7 +157,10 @@ def _runs(suite: Path) -> Iterator[_Finding]:
 
 
 def _server(
-    address: str, model_name: str | None, api_key_env: str | None, tokenizer: str | None
+    address: str,
+    model_name: str | None,
+    api_key_env: str | None,
+    tokenizer: str | None,
 ) -> Iterator[_Finding]:
     from helm_longctx.models.endpoints.probe import probe
     from helm_longctx.models.endpoints.stack import Stack

@@ -192,7 +192,11 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version."
+        False,
+        "--version",
+        callback=_version,
+        is_eager=True,
+        help="Print the version.",
     ),
 ) -> None:
     """Long-context evaluation for Stanford HELM."""
@@ -201,7 +205,11 @@ def options(
 def main() -> None:
     """Run the command. Bad input is reported in one line, with exit status 2."""
     # On standard error, because standard output is for results that other programs read.
-    logging.basicConfig(level=logging.WARNING, format=LOG_FORMAT, stream=sys.stderr)
+    logging.basicConfig(
+        level=logging.WARNING,
+        format=LOG_FORMAT,
+        stream=sys.stderr,
+    )
     # Before anything can be logged: redaction only knows values that were registered.
     register_environment()
     redact_logs()

@@ -69,7 +69,10 @@ def prompts(
 
 
 def _prompt_lines(
-    entry: Entry, style: Style | None, parts: bool, root: DataRoot
+    entry: Entry,
+    style: Style | None,
+    parts: bool,
+    root: DataRoot,
 ) -> Iterator[dict[str, Any]]:
     ensure(entry.sources, root, fetch_command([entry], root))
     settings = settings_with_tokenizer(entry, root)

@@ -245,7 +245,12 @@ def serve(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
     port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Port to listen on.")
+        int,
+        typer.Option(
+            min=1,
+            max=65535,
+            help="Port to listen on.",
+        ),
     ] = 8000,
 ) -> None:
     """Run helm-server for a suite, on the loopback address only. helm-server itself listens on all addresses.

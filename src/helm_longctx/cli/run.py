@@ -101,7 +101,10 @@ def make_configured_runs(
 
 
 def _run(
-    config: RunConfig, prints: TextIO, published: str, release: Sequence[ReleaseRow]
+    config: RunConfig,
+    prints: TextIO,
+    published: str,
+    release: Sequence[ReleaseRow],
 ) -> None:
     _check_names(config)
     from helm_longctx.apps.reproduction import protocols

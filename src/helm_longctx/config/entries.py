@@ -78,7 +78,11 @@ def plan_entries(
 
     def plan(draft: _Draft, model: str) -> None:
         text = _format(draft.name, draft.arguments)
-        entry = PlannedEntry(text=text, path=draft.path, model=model)
+        entry = PlannedEntry(
+            text=text,
+            path=draft.path,
+            model=model,
+        )
         planned.setdefault(text, entry)
 
     for draft in _draft_entries(config):
@@ -222,7 +226,11 @@ def _combine_protocols(config: RunConfig, protocols: Sequence[str]) -> Iterator[
 def _split(config: RunConfig, text: str, path: KeyPath) -> _Draft:
     with config.source_map.at(path):
         name, arguments = split_entry(text)
-    return _Draft(name=name, arguments=arguments, path=path)
+    return _Draft(
+        name=name,
+        arguments=arguments,
+        path=path,
+    )
 
 
 def _has_lengths(draft: _Draft) -> bool:

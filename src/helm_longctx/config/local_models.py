@@ -166,7 +166,12 @@ def find_missing(folder: Path) -> str:
     return ""
 
 
-def _make_name(model: LocalModels, path: str, revision: str | None, many: bool) -> str:
+def _make_name(
+    model: LocalModels,
+    path: str,
+    revision: str | None,
+    many: bool,
+) -> str:
     is_folder = Path(path).is_dir()
     # The first part of an absolute path is its root: that is no name.
     whole = path.split("/")

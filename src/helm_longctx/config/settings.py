@@ -124,7 +124,10 @@ def _list_key_names(config: RunConfig) -> Iterator[_KeyName]:
                     )
         elif names:
             yield _KeyName(
-                family=family, credential="api_key", variable=names, path=path
+                family=family,
+                credential="api_key",
+                variable=names,
+                path=path,
             )
 
 

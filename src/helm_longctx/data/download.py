@@ -91,7 +91,12 @@ class ResumingStream(io.RawIOBase):
         OSError: while reading, if the server refuses the request or the connection breaks too often.
     """
 
-    def __init__(self, url: str, size: int | None = None, token: str | None = None):
+    def __init__(
+        self,
+        url: str,
+        size: int | None = None,
+        token: str | None = None,
+    ):
         self.size = size
         self.position = 0
         self.digest = hashlib.sha256()
@@ -158,7 +163,11 @@ class ResumingStream(io.RawIOBase):
         auth = _Bearer(self._token) if self._token else None
         try:
             response = requests.get(
-                self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS
+                self._url,
+                headers=headers,
+                auth=auth,
+                stream=True,
+                timeout=TIMEOUTS,
             )
         except requests.ConnectionError as error:
             # A server that sent bytes before may be back soon. Without a network, nobody should wait for all attempts.
@@ -241,7 +250,11 @@ def run_within(
             outcomes.put((None, error))
 
     context = copy_context()
-    threading.Thread(target=context.run, args=(work,), daemon=True).start()
+    threading.Thread(
+        target=context.run,
+        args=(work,),
+        daemon=True,
+    ).start()
     try:
         result, error = outcomes.get(timeout=seconds)
     except queue.Empty:
@@ -278,7 +291,12 @@ def _read_description(url: str, token: str | None) -> Description:
 
     auth = _Bearer(token) if token else None
     data = bytearray()
-    with requests.get(url, auth=auth, stream=True, timeout=TIMEOUTS) as response:
+    with requests.get(
+        url,
+        auth=auth,
+        stream=True,
+        timeout=TIMEOUTS,
+    ) as response:
         if response.status_code >= 400:
             raise requests.HTTPError(
                 f"status {response.status_code}", response=response
@@ -356,9 +374,13 @@ def retry(
 
     again = retry_if_exception(_is_temporary)
     most = stop_after_attempt(_ATTEMPTS)
-    return Retrying(stop=most, wait=wait, retry=again, before_sleep=log, reraise=True)(
-        function, *arguments, **named
-    )
+    return Retrying(
+        stop=most,
+        wait=wait,
+        retry=again,
+        before_sleep=log,
+        reraise=True,
+    )(function, *arguments, **named)
 
 
 def _read_raw(response: Response, count: int) -> bytes:

@@ -537,7 +537,13 @@ class HubRows(SingleFile):
             paths.append(download(self.repo, name, self.commit, digests))
         rows = (row for path in paths for row in self._rows(path))
         packed = sum(path.stat().st_size for path in paths)
-        _write_rows(part, rows, expected=self.rows, packed=packed, what="the data set")
+        _write_rows(
+            part,
+            rows,
+            expected=self.rows,
+            packed=packed,
+            what="the data set",
+        )
         return {"repo": self.repo, "commit": self.commit, "files": digests}
 
     def first_rows(self) -> Mapping[str, bytes]:
@@ -626,7 +632,11 @@ _MOST_PAGES = 20
 
 
 def read_repository(
-    repo: str, revision: str | None, kind: Kind, *, with_ids: bool = False
+    repo: str,
+    revision: str | None,
+    kind: Kind,
+    *,
+    with_ids: bool = False,
 ) -> Repository:
     """Ask the hub about a revision of a repository, by default the latest one.
 
@@ -661,7 +671,10 @@ def read_repository(
             raise _wrong_form(repo)
         files[sibling["rfilename"]] = str(sibling.get("blobId") or "")
     return Repository(
-        name=name, commit=commit, is_gated=bool(about.get("gated")), files=files
+        name=name,
+        commit=commit,
+        is_gated=bool(about.get("gated")),
+        files=files,
     )
 
 
@@ -744,7 +757,10 @@ class FileDescription(NamedTuple):
 
 
 def describe_file(
-    repo: str, name: str, commit: str, kind: Kind = "dataset"
+    repo: str,
+    name: str,
+    commit: str,
+    kind: Kind = "dataset",
 ) -> FileDescription:
     """Ask the hub for the size and the digest of a file at a commit.
 
@@ -788,7 +804,12 @@ class RangedStream(ResumingStream):
         return position
 
 
-def _digest_on_hub(repo: str, name: str, commit: str, kind: Kind) -> str:
+def _digest_on_hub(
+    repo: str,
+    name: str,
+    commit: str,
+    kind: Kind,
+) -> str:
     """Read a file at a commit, and return its SHA-256."""
     with _open_on_hub(repo, name, commit, kind) as file:
         digest = hashlib.sha256()
@@ -799,7 +820,10 @@ def _digest_on_hub(repo: str, name: str, commit: str, kind: Kind) -> str:
 
 @contextmanager
 def _open_on_hub(
-    repo: str, name: str, commit: str, kind: Kind = "dataset"
+    repo: str,
+    name: str,
+    commit: str,
+    kind: Kind = "dataset",
 ) -> Iterator[BinaryIO]:
     """Open a file at a commit for reading in parts."""
     from huggingface_hub import get_token, hf_hub_url
@@ -819,7 +843,9 @@ def _first_parquet_row(
     from pyarrow import parquet
 
     batches = parquet.ParquetFile(file).iter_batches(
-        batch_size=1, row_groups=[0], columns=columns and list(columns)
+        batch_size=1,
+        row_groups=[0],
+        columns=columns and list(columns),
     )
     row: Mapping[str, Any] = next(batches).to_pylist()[0]
     return row
@@ -1035,7 +1061,9 @@ def _read_parquet(
                 if _can_contain(range_, value):
                     groups.append(n)
         for batch in file.iter_batches(
-            batch_size=at_once, row_groups=groups, columns=columns and list(columns)
+            batch_size=at_once,
+            row_groups=groups,
+            columns=columns and list(columns),
         ):
             yield from batch.to_pylist()
     except Exception as error:  # pyarrow raises OSError, ValueError and its own errors

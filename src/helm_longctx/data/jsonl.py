@@ -43,7 +43,12 @@ _PARTS = frozenset((float, list, dict))
 class FileRow(dict[str, Any]):
     """A row that knows its file and its number (from 1; of a line), so that the error of a loader can name it."""
 
-    def __init__(self, columns: Mapping[str, Any], path: Path, number: int):
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        path: Path,
+        number: int,
+    ):
         super().__init__(columns)
         self.path = path
         self.number = number
@@ -160,7 +165,10 @@ class _JsonRows:
                 yield FileRow(row, self.path, index)
 
     def _explain_column(
-        self, row: Mapping[str, Any], column: str, where: str
+        self,
+        row: Mapping[str, Any],
+        column: str,
+        where: str,
     ) -> ShapeError:
         """Return the error for a row whose column is missing or has another type."""
         types = self.types[column]

@@ -115,7 +115,12 @@ class PinnedFile(SingleFile):
 
     @classmethod
     def of_repository(
-        cls, folder: str, path: str, sha256: str, *, target: str
+        cls,
+        folder: str,
+        path: str,
+        sha256: str,
+        *,
+        target: str,
     ) -> PinnedFile:
         """Return a file of a GitHub repository at a commit.
 
@@ -167,7 +172,10 @@ class PinnedFile(SingleFile):
 
 
 def ensure_release_files(
-    release: Release, paths: Sequence[str], root: DataRoot, command: str
+    release: Release,
+    paths: Sequence[str],
+    root: DataRoot,
+    command: str,
 ) -> None:
     """Download those files of a release that the data root lacks, or raise an `InputError`."""
     absent = root.find_absent(paths, command)
@@ -227,7 +235,11 @@ def _fetch_archive(
         ResumingStream(url, size, get_token()) as stream,
         # disable=None: no progress bar if standard error is not a terminal
         tqdm(
-            total=size, unit="B", unit_scale=True, desc=release.archive, disable=None
+            total=size,
+            unit="B",
+            unit_scale=True,
+            desc=release.archive,
+            disable=None,
         ) as bar,
     ):
         stream.progress = bar.update
@@ -273,7 +285,10 @@ def _locate(release: Release) -> tuple[str, str, int, str]:
 
 
 def _fetch_single(
-    release: Release, wanted: Mapping[str, str], setting: str, part: Path
+    release: Release,
+    wanted: Mapping[str, str],
+    setting: str,
+    part: Path,
 ) -> dict[str, Provenance]:
     """Download single files from a repository that holds the release unpacked. Return what `_fetch_archive` returns."""
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", setting)
@@ -321,7 +336,10 @@ def _fetch_single(
 
 
 def _move_files(
-    records: Mapping[str, Provenance], part: Path, root: DataRoot, folder: Path
+    records: Mapping[str, Provenance],
+    part: Path,
+    root: DataRoot,
+    folder: Path,
 ) -> None:
     """Record the provenance of files in `release.json`, and then move them: a file without its record would do harm."""
     for path in records:

@@ -20,7 +20,12 @@ def read_csv(
     try:
         # Python's csv refuses fields of this size unless a limit of the whole process is changed. Values such as
         # "NA" stay strings.
-        chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=at_once)
+        chunks = pd.read_csv(
+            path,
+            dtype=str,
+            keep_default_na=False,
+            chunksize=at_once,
+        )
         rows = (row for chunk in chunks for row in chunk.to_dict("records"))
         for number, row in enumerate(rows, 1):
             for column in columns:

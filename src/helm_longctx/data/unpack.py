@@ -45,7 +45,10 @@ Provenance = dict[str, Any]
 
 
 def unpack(
-    source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
+    source: BinaryIO,
+    archive: str,
+    wanted: Mapping[str, str],
+    part: Path,
 ) -> dict[str, Provenance]:
     """Write the wanted members of a tar.gz archive under `part`, and skip all others.
 
@@ -64,7 +67,10 @@ def unpack(
         with (
             InflatingStream(source, archive) as plain,
             tarfile.open(
-                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=LimitedMember
+                fileobj=plain,
+                mode="r|",
+                bufsize=BLOCK,
+                tarinfo=LimitedMember,
             ) as members,
         ):
             for member in members:
@@ -104,7 +110,12 @@ def gunzip(path: Path, target: Path) -> None:
         raise InputError(f"{path} is not a complete gzip file: {error}") from error
 
 
-def unzip(path: Path, member: str, target: Path, names: Sequence[str] = ()) -> None:
+def unzip(
+    path: Path,
+    member: str,
+    target: Path,
+    names: Sequence[str] = (),
+) -> None:
     """Write one member of a zip file to `target`, and check it against the checksum in the zip file.
 
     Args:
@@ -169,7 +180,10 @@ def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
         with (
             plain,
             tarfile.open(
-                fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=LimitedMember
+                fileobj=plain,
+                mode="r|",
+                bufsize=BLOCK,
+                tarinfo=LimitedMember,
             ) as members,
         ):
             for member in members:
@@ -215,7 +229,12 @@ class _CountingStream:
 class InflatingStream(gzip.GzipFile):
     """The content of a gzip file, or of its first `most` bytes. Reading fails if it is too large in proportion."""
 
-    def __init__(self, source: BinaryIO, archive: str, most: int = sys.maxsize):
+    def __init__(
+        self,
+        source: BinaryIO,
+        archive: str,
+        most: int = sys.maxsize,
+    ):
         self.packed = _CountingStream(source, most)
         self._archive = archive
         self._ends = 0
@@ -239,7 +258,10 @@ class LimitedMember(tarfile.TarInfo):
 
     @classmethod
     def frombuf(
-        cls, buf: bytes | bytearray, encoding: str, errors: str
+        cls,
+        buf: bytes | bytearray,
+        encoding: str,
+        errors: str,
     ) -> LimitedMember:
         """Parse a header from its bytes."""
         member = super().frombuf(buf, encoding, errors)
@@ -249,7 +271,10 @@ class LimitedMember(tarfile.TarInfo):
 
 
 def _write_member(
-    members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path
+    members: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    archive: str,
+    target: Path,
 ) -> Provenance:
     # A sparse member could unpack to any number of zeros, and a link could point out of the folder.
     if member.isreg() and not member.issparse():

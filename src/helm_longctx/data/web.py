@@ -334,7 +334,10 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
             archive.open("rb") as packed,
             InflatingStream(packed, "the archive") as plain,
             tarfile.open(
-                fileobj=plain, mode="r|", bufsize=_BLOCK, tarinfo=LimitedMember
+                fileobj=plain,
+                mode="r|",
+                bufsize=_BLOCK,
+                tarinfo=LimitedMember,
             ) as members,
         ):
             for member in members:

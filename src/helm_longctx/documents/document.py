@@ -322,7 +322,10 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     try:
         # The csv module writes the line ends. Answers of models can have lone surrogates. UTF-8 does not allow them.
         with part.open(
-            "w", encoding="utf-8-sig", errors="surrogatepass", newline=""
+            "w",
+            encoding="utf-8-sig",
+            errors="surrogatepass",
+            newline="",
         ) as file:
             table = csv.writer(file)
             table.writerow(map(_quote_formula, columns))

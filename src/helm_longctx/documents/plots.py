@@ -144,7 +144,10 @@ def _marks(encoding: Spec) -> Spec:
 
 
 def interval_plot(
-    title: str, order: Sequence[str], floors: bool = False, ranks: bool = False
+    title: str,
+    order: Sequence[str],
+    floors: bool = False,
+    ranks: bool = False,
 ) -> Spec:
     """Return a plot of points with intervals, with a line for each model.
 
@@ -296,7 +299,10 @@ def _curve_layers(over: str, axis: Spec) -> list[Spec]:
 
 
 def depth_maps(
-    models: Sequence[str], depths: Sequence[str], lengths: Sequence[str], x_title: str
+    models: Sequence[str],
+    depths: Sequence[str],
+    lengths: Sequence[str],
+    x_title: str,
 ) -> Spec:
     """Return a panel for each model, in this order: score by depth and length.
 
@@ -453,7 +459,10 @@ def matrix(
 
 
 def _heat_layers(
-    heat: Spec, is_strong: str, text: str, tooltip: Sequence[Spec]
+    heat: Spec,
+    is_strong: str,
+    text: str,
+    tooltip: Sequence[Spec],
 ) -> list[Spec]:
     """Return coloured cells and their texts, in contrast with the cells in every theme."""
     ink = {"expr": f"{is_strong} ? paper : ink"}
@@ -469,7 +478,12 @@ def _heat_layers(
     ]
 
 
-def scatter(parts: Mapping[str, str], x: str, y: str, counts: str = "") -> Spec:
+def scatter(
+    parts: Mapping[str, str],
+    x: str,
+    y: str,
+    counts: str = "",
+) -> Spec:
     """Return a plot of one part against another, with their correlation. Readers choose both.
 
     Rows have `model` and a score by part; further rows have `row`, `column`, and `label`, the text of the correlation
@@ -546,7 +560,12 @@ def _axes(across: str, up: str) -> str:
     return f"datum.{across} == across && datum.{up} == up"
 
 
-def _choice(name: str, title: str, options: Mapping[str, str], value: str) -> Spec:
+def _choice(
+    name: str,
+    title: str,
+    options: Mapping[str, str],
+    value: str,
+) -> Spec:
     """Return a parameter that readers set by a menu of titles."""
     menu = {
         "input": "select",

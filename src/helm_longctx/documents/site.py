@@ -53,7 +53,11 @@ def write_site(report: Report, folder: Path) -> list[Path]:
         for block in page.blocks:
             write_data(block, folder / "data")
         write_page(
-            folder / page.file, "page.html", report=report, page=page, active=page.group
+            folder / page.file,
+            "page.html",
+            report=report,
+            page=page,
+            active=page.group,
         )
     return [folder / page.file for page in report.pages]
 
@@ -192,7 +196,12 @@ def latex_table(table: Table, *, is_long: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _show(cell: Cell, escape: Callable[[str], str], own: str, detail: str) -> str:
+def _show(
+    cell: Cell,
+    escape: Callable[[str], str],
+    own: str,
+    detail: str,
+) -> str:
     text = escape(cell.text)
     shown = own.format(text) if cell.tag == "own" else text
     if cell.detail:
@@ -258,7 +267,10 @@ def _print_page(browser: str, page: Path, target: Path) -> Path:
     ]
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=_PRINT_SECONDS, check=False
+            command,
+            capture_output=True,
+            timeout=_PRINT_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise InputError(

@@ -32,7 +32,11 @@ def print_blocks(blocks: Iterable[Block | None]) -> None:
 def print_table(table: Table) -> None:
     """Print a table as wide as the terminal, and columns that do not fit in further tables of the same rows."""
     # Names of models are no markup.
-    console = _Console(width=_find_width(), markup=False, emoji=False)
+    console = _Console(
+        width=_find_width(),
+        markup=False,
+        emoji=False,
+    )
     for grid in _grids(table, _find_width()):
         console.print(grid)
     if table.about:

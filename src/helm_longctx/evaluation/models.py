@@ -195,7 +195,10 @@ def describe_given(
 
 
 def _describe_server(
-    model: str, name: str | None, tokenizer: Any, window: int | None
+    model: str,
+    name: str | None,
+    tokenizer: Any,
+    window: int | None,
 ) -> GivenModel:
     if not model.startswith(("http://", "https://")):
         if name is not None:
@@ -220,7 +223,10 @@ def _describe_server(
 
 
 def _describe_path(
-    model: Any, name: str | None, window: int | None, batch_size: int | None
+    model: Any,
+    name: str | None,
+    window: int | None,
+    batch_size: int | None,
 ) -> GivenModel:
     """Return a model of a run configuration: a mapping with its path, or the path alone."""
     given = {"name": name, "context": window, "batch_size": batch_size}
@@ -235,7 +241,10 @@ def _describe_path(
 
 
 def _describe_transformers(
-    model: Any, name: str | None, tokenizer: Any, batch: int
+    model: Any,
+    name: str | None,
+    tokenizer: Any,
+    batch: int,
 ) -> GivenModel:
     from helm_longctx.models.local.objects import (
         TransformersModel,

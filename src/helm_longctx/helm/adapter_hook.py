@@ -14,7 +14,10 @@ class _AdapterHook:
     """A finder that waits for the import of the factory."""
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self,
+        name: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         if name != _FACTORY:
             return None

@@ -163,7 +163,13 @@ def make_run_specs(
     set_benchmark_output_path(str(output_path))
     wanted = []
     for entry in args.run_entries:
-        wanted.append(RunEntry(description=entry, priority=1, groups=None))
+        wanted.append(
+            RunEntry(
+                description=entry,
+                priority=1,
+                groups=None,
+            )
+        )
     wanted += (
         read_run_entries(args.conf_paths).entries if args.conf_paths else []
     )  # HELM fails at no paths

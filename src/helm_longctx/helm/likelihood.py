@@ -26,7 +26,10 @@ class LikelihoodMetric(LongContextMetric):
     """Reads log-probabilities instead of answers. The score is the likelihood of a token, in 0 to 1."""
 
     def _scores(
-        self, state: RequestState, sample: Sample, answer: Answer
+        self,
+        state: RequestState,
+        sample: Sample,
+        answer: Answer,
     ) -> Iterator[tuple[str, float]]:
         assert state.result
         outputs = state.result.completions

@@ -261,7 +261,10 @@ class LongContextMetric(Metric):
                 yield from _efficiency(answer, state.result.request_time)
 
     def _scores(
-        self, state: RequestState, sample: Sample, answer: Answer
+        self,
+        state: RequestState,
+        sample: Sample,
+        answer: Answer,
     ) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
         assert state.result
@@ -280,7 +283,10 @@ class LongContextMetric(Metric):
         yield from scores.items()
 
     def _over_questions(
-        self, stats: list[Stat], rows: Collection[PerInstanceStats], repeats: int
+        self,
+        stats: list[Stat],
+        rows: Collection[PerInstanceStats],
+        repeats: int,
     ) -> list[Stat]:
         """Return the statistics, with means over questions where some answers have no value.
 

@@ -120,7 +120,10 @@ _OF_RUNS: list[Patch] = []
 
 
 def _replaces(
-    owner: str, name: str, parameters: str = "", of_runs: bool = True
+    owner: str,
+    name: str,
+    parameters: str = "",
+    of_runs: bool = True,
 ) -> Callable[[Callable[..., Any]], Patch]:
     """Make a patch of the function below. It takes HELM's function and then its parameters.
 
@@ -224,7 +227,10 @@ def _is_of_post(request: Any) -> bool:
 
 @_replaces("requests.sessions:SessionRedirectMixin", "rebuild_auth")
 def _keep_posts_at_their_origin(
-    theirs: Any, self: Any, prepared_request: Any, response: Any
+    theirs: Any,
+    self: Any,
+    prepared_request: Any,
+    response: Any,
 ) -> None:
     """HELM's other clients post with `requests`, whose redirects take headers and prompts to any server."""
     if _is_of_post(response.request):

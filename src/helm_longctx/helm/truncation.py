@@ -161,7 +161,12 @@ class Truncator:
             sample, max_tokens, style
         )
 
-    def _around_middle(self, prompt: str, sample: Sample, limit: int) -> FittedPrompt:
+    def _around_middle(
+        self,
+        prompt: str,
+        sample: Sample,
+        limit: int,
+    ) -> FittedPrompt:
         fitted = self._cutters[sample.cut](prompt, limit)
         if fitted.cut and sample.question:
             # The last occurrence counts, because the context can contain the same words.
@@ -175,7 +180,11 @@ class Truncator:
         return fitted
 
     def _context_and_limit(
-        self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]
+        self,
+        prompt: str,
+        sample: Sample,
+        max_tokens: int,
+        others: Sequence[str],
     ) -> tuple[str, int]:
         """Return the text whose middle can be cut, and the most tokens of it.
 
@@ -189,7 +198,12 @@ class Truncator:
         room = sample.extend(reserved=max(sample.reserved, beside + max_tokens))
         return prompt[start:end], self._limit(room, max_tokens, "chat")
 
-    def _limit(self, sample: Sample, max_tokens: int, style: Style) -> int:
+    def _limit(
+        self,
+        sample: Sample,
+        max_tokens: int,
+        style: Style,
+    ) -> int:
         assert self.window is not None
         if sample.cut == "context_middle":
             # The official code counts the markup of the chat template with the context.

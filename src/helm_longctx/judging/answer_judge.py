@@ -194,7 +194,11 @@ class AnswerAnnotator(JudgeAnnotator):
         task, record = _task_and_record(state)
         own = self.judgements[task]
         text = own.silence_reply or ""
-        reply = JudgeReply(text=text, verdict=own.read(text, record), error=None)
+        reply = JudgeReply(
+            text=text,
+            verdict=own.read(text, record),
+            error=None,
+        )
         return {judge.name: dict.fromkeys(questions, reply) for judge in self._judges}
 
     def _verdicts(self, state: RequestState, replies: _Replies) -> dict[str, Any]:
@@ -289,7 +293,12 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
     ]
 
 
-def typical_answer(spec: AnnotatorSpec, task: str, record: Record, tokens: int) -> str:
+def typical_answer(
+    spec: AnnotatorSpec,
+    task: str,
+    record: Record,
+    tokens: int,
+) -> str:
     """Return a text of about so many tokens in place of an answer of a task, for estimates."""
     own = getattr(get_class_by_name(spec.class_name), "judgements", {}).get(task)
     if own and own.typical_answer:

@@ -211,7 +211,12 @@ def _count_positions(table: Any) -> int:
 class _NliModel:
     """A loaded NLI model. `entailed` is its label for entailment, or None for a model that writes its verdict."""
 
-    def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        entailed: int | None,
+    ):
         self.model = model
         self.tokenizer = tokenizer
         self.entailed = entailed
@@ -330,7 +335,12 @@ class DeploymentEntailment:
     def _verdict(self, pair: Pair) -> bool | None:
         prompt = PROMPT.format(passage=pair[0], claim=pair[1])
         request = JudgeRequest(
-            prompt, _parse_reply, max_tokens=16, temperature=0.0, top_p=1.0, seed=0
+            prompt,
+            _parse_reply,
+            max_tokens=16,
+            temperature=0.0,
+            top_p=1.0,
+            seed=0,
         )
         verdict = self._judge.ask(request).verdict
         return verdict["entails"] if verdict else None

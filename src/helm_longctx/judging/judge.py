@@ -165,7 +165,10 @@ class Judge:
         return JudgeReply(text, None, error, usages)
 
     def _result(
-        self, request: JudgeRequest, number: int, repeat: int
+        self,
+        request: JudgeRequest,
+        number: int,
+        repeat: int,
     ) -> RequestResult | str:
         """Request reply `number`. Return it, or the error if the call keeps failing."""
         prompt = request.text

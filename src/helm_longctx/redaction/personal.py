@@ -156,7 +156,12 @@ class Redactor:
             text = rule.pattern.sub(partial(self._replace_match, rule, where), text)
         return text
 
-    def _replace_match(self, rule: _Rule, where: str, match: re.Match[str]) -> str:
+    def _replace_match(
+        self,
+        rule: _Rule,
+        where: str,
+        match: re.Match[str],
+    ) -> str:
         group = match.re.groups
         detail = match[group]
         if not rule.is_right(detail):
@@ -167,7 +172,12 @@ class Redactor:
             f"{match[0][:start]}{self._name(rule.kind, where, detail)}{match[0][end:]}"
         )
 
-    def _name(self, kind: str, where: str, detail: str) -> str:
+    def _name(
+        self,
+        kind: str,
+        where: str,
+        detail: str,
+    ) -> str:
         """Return the placeholder of a detail."""
         known = self._replaced.get((kind, detail))
         if known is None:

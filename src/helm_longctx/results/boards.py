@@ -50,7 +50,12 @@ class ScoreKey(NamedTuple):
     context: str = "full"
 
 
-def _name_key(model: str, part: str, length: int | None, context: str) -> ScoreKey:
+def _name_key(
+    model: str,
+    part: str,
+    length: int | None,
+    context: str,
+) -> ScoreKey:
     """Return a key for a look-up, for which the model's name is enough."""
     return ScoreKey(cast(ShownModel, model), part, length, context)
 
@@ -133,19 +138,30 @@ class Board:
         return by_cell
 
     def scores_of(
-        self, part: str, length: int | None, context: str = "full"
+        self,
+        part: str,
+        length: int | None,
+        context: str = "full",
     ) -> Mapping[ShownModel, Result]:
         """Return the scores of a part by model, the user's own models first."""
         return self._scores_by_cell.get((part, length, context), {})
 
     def score(
-        self, model: str, part: str, length: int | None, context: str = "full"
+        self,
+        model: str,
+        part: str,
+        length: int | None,
+        context: str = "full",
     ) -> Result | None:
         """Return the score of a part, also of `OVERALL`, or None if the model lacks one."""
         return self.scores_of(part, length, context).get(cast(ShownModel, model))
 
     def find(
-        self, model: str, part: str, length: int | None, context: str = "full"
+        self,
+        model: str,
+        part: str,
+        length: int | None,
+        context: str = "full",
     ) -> Result | None:
         """Return the result of a part, whose `caveats` say why it has no score, or None if the part was not run."""
         return self.results.get(_name_key(model, part, length, context))
@@ -273,7 +289,10 @@ class Board:
         return [part for part in parts if self._has_scores(part, length, context)]
 
     def table_parts(
-        self, models: Collection[ShownModel], length: int | None, context: str = "full"
+        self,
+        models: Collection[ShownModel],
+        length: int | None,
+        context: str = "full",
     ) -> list[str]:
         """Return the parts that models have in tables with all tasks: each category comes before its tasks."""
         parts = [OVERALL] if len(self.benchmark.categories) > 1 else []
@@ -306,7 +325,12 @@ class Board:
         columns = self.columns
         return [part for part in columns if self._has_scores(part, length, context)]
 
-    def _has_scores(self, part: str, length: int | None, context: str) -> bool:
+    def _has_scores(
+        self,
+        part: str,
+        length: int | None,
+        context: str,
+    ) -> bool:
         return bool(self.scores_of(part, length, context))
 
     def tasks_of(self, part: str, length: int | None) -> list[str]:
@@ -582,7 +606,10 @@ def _restrict(
     """Return the benchmark and the results that a board shows: of the user's questions, the tasks that ran."""
     if metric:  # nothing was published, and likelihoods are on another scale
         benchmark = replace(
-            benchmark, published=tuple, protocols=tuple, effective_score=None
+            benchmark,
+            published=tuple,
+            protocols=tuple,
+            effective_score=None,
         )
     own = set()
     for result in results:

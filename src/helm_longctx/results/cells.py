@@ -479,7 +479,10 @@ def score_tables(
 
 
 def _choose_parts(
-    board: Board, models: Sequence[ShownModel], length: int | None, context: str
+    board: Board,
+    models: Sequence[ShownModel],
+    length: int | None,
+    context: str,
 ) -> list[str]:
     """Return the means and tasks that a table shows: those in which one of the user's models has a score."""
     categories = board.benchmark.entries
@@ -514,7 +517,10 @@ def _shared_folder(board: Board, models: Sequence[ShownModel]) -> str:
 
 
 def _describe_scores(
-    board: Board, length: int | None, context: str, shared: str
+    board: Board,
+    length: int | None,
+    context: str,
+    shared: str,
 ) -> str:
     parts = [board.title, "closed book" if context == "none" else "", label(length)]
     title = " ".join(part for part in parts if part)
@@ -555,7 +561,10 @@ def _title_with_count(column: _ScoreColumn) -> str:
 
 
 def _choose_models(
-    board: Board, length: int | None, context: str, published: int
+    board: Board,
+    length: int | None,
+    context: str,
+    published: int,
 ) -> list[ShownModel]:
     """Return the user's models with a score, and the best published ones if there is one of the user's."""
     part = board.main_part(length)

@@ -205,7 +205,10 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
 
 
 def _compare_answers(
-    board: Board, one: Result, other: Result, tasks: Sequence[str]
+    board: Board,
+    one: Result,
+    other: Result,
+    tasks: Sequence[str],
 ) -> Comparison | None:
     """Compare two scores on the instances of tasks that both have, or None if they share none of a task by one judge."""
     models = (one.model, other.model)
@@ -221,7 +224,10 @@ def _compare_answers(
 
 
 def _compare_means(
-    board: Board, one: Result, other: Result, tasks: Sequence[str]
+    board: Board,
+    one: Result,
+    other: Result,
+    tasks: Sequence[str],
 ) -> Comparison | None:
     """Compare two scores by their intervals over tasks, or None without tasks, and of other judges or questions."""
     if one.is_generated != other.is_generated:
@@ -298,7 +304,10 @@ def mean_of(repeats: Iterable[InstanceScore]) -> float:
 
 
 def task_weights(
-    board: Board, tasks: Iterable[str], length: int | None, part: str = OVERALL
+    board: Board,
+    tasks: Iterable[str],
+    length: int | None,
+    part: str = OVERALL,
 ) -> dict[str, float]:
     """Return each task's weight in a part's score: equal columns, equal tasks in them; 0 if it is in no mean."""
     present = dict.fromkeys(tasks)
@@ -536,7 +545,12 @@ class _SharedAnswers:
             looks = (*looks, size)
         return compare_parts(self.pair_scores(one, other, indices), looks)
 
-    def pair_scores(self, one: str, other: str, indices: Sequence[int]) -> list[Pairs]:
+    def pair_scores(
+        self,
+        one: str,
+        other: str,
+        indices: Sequence[int],
+    ) -> list[Pairs]:
         """Return the scores of two models on a part of the instances, by task, with weights of the overall score.
 
         Args:
@@ -600,7 +614,12 @@ class _SharedAnswers:
         whole = np.array(weights)
         return np.array(scores), whole / whole.sum(), groups
 
-    def _score_of_run(self, model: str, index: int, failure: float | None) -> float:
+    def _score_of_run(
+        self,
+        model: str,
+        index: int,
+        failure: float | None,
+    ) -> float:
         question = self.questions[index]
         asked = question.cell.asked
         if failure is None or not asked:
@@ -611,7 +630,10 @@ class _SharedAnswers:
         return answered * (1 - failed) + failure * failed
 
     def _pair_questions(
-        self, one: str, other: str, indices: Sequence[int]
+        self,
+        one: str,
+        other: str,
+        indices: Sequence[int],
     ) -> AskedPairs | None:
         """Return questions of a cell, or nothing if both models answered all of them."""
         questions = [self.questions[index] for index in indices]
@@ -661,7 +683,10 @@ def _mean_or_nan(repeats: Sequence[InstanceScore]) -> float:
 
 
 def _question(
-    cell: _Cell, weight: float, name: str, repeats: Sequence[InstanceScore]
+    cell: _Cell,
+    weight: float,
+    name: str,
+    repeats: Sequence[InstanceScore],
 ) -> _Question:
     item = PairedInstance(
         entry=cell.entry,
@@ -670,14 +695,22 @@ def _question(
         context=cell.context,
         instance=name,
     )
-    return _Question(item=item, cell=cell, weight=weight, repeats=repeats)
+    return _Question(
+        item=item,
+        cell=cell,
+        weight=weight,
+        repeats=repeats,
+    )
 
 
 class SharedTable(_SharedAnswers):
     """The scores of models on the instances that all of them have, by one judge, or an `InputError` without any."""
 
     def __init__(
-        self, boards: Iterable[Board], names: Sequence[str], length: int | None = None
+        self,
+        boards: Iterable[Board],
+        names: Sequence[str],
+        length: int | None = None,
     ):
         boards = list(boards)
         known: dict[str, ShownModel] = {}
@@ -773,7 +806,13 @@ class SharedTable(_SharedAnswers):
         ranks = rank_ranges(means, decide_differences(comparisons))
         standings = []
         for model, mean in means.items():
-            standings.append(Standing(model=model, mean=mean, rank=ranks[model]))
+            standings.append(
+                Standing(
+                    model=model,
+                    mean=mean,
+                    rank=ranks[model],
+                )
+            )
         return sorted(standings, key=lambda standing: standing.rank.rank)
 
     def describe(
@@ -798,7 +837,10 @@ class SharedTable(_SharedAnswers):
             yield f"At {part} {sentence}" if part else sentence
 
     def _describe_best(
-        self, length: str, best: ShownModel, decisions: Differences
+        self,
+        length: str,
+        best: ShownModel,
+        decisions: Differences,
     ) -> str:
         """Say whether the model with the highest mean (`best`, or the best at a length) is better than the others."""
         if length:
@@ -816,7 +858,11 @@ class SharedTable(_SharedAnswers):
         return f"{show_model(best)} has the highest mean. {describe_best(best, others, differences)}"
 
     def contrasts(
-        self, one: ShownModel, other: ShownModel, most: int, address: str
+        self,
+        one: ShownModel,
+        other: ShownModel,
+        most: int,
+        address: str,
     ) -> list[_Contrast]:
         """Return the instances with the largest differences between two models, with wins and losses in turn."""
         gaps = self.scores[one] - self.scores[other]

@@ -30,7 +30,11 @@ class MeasuredLength(_Part):
     score: float = Field(description="The task's headline metric, mostly from 0 to 1.")
     low: float | None = Field(description="Lower end of the score's interval.")
     high: float | None = Field(description="Upper end of the score's interval.")
-    level: float = Field(gt=0, lt=1, description="Confidence level of the interval.")
+    level: float = Field(
+        gt=0,
+        lt=1,
+        description="Confidence level of the interval.",
+    )
     questions: int = Field(ge=0, description="Questions with an answer.")
     failed: int = Field(
         ge=0, description="Requests without an answer. They are in no score."

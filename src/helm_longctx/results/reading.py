@@ -722,7 +722,10 @@ def published_results(
 
 
 def _find_published_part(
-    benchmark: Benchmark, category: str, name: str, length: int | None
+    benchmark: Benchmark,
+    category: str,
+    name: str,
+    length: int | None,
 ) -> _PublishedPart:
     """Return what the scores of a task, or of a whole category for an empty name, share at a length."""
     entry = next(

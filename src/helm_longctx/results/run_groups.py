@@ -316,7 +316,10 @@ class _ScoreTable:
 
     @classmethod
     def read(
-        cls, table: SharedTable, groups: Sequence[RunGroup], failure: float | None
+        cls,
+        table: SharedTable,
+        groups: Sequence[RunGroup],
+        failure: float | None,
     ) -> _ScoreTable:
         """Return the scores with a value for questions without an answer. Without a value they are left out."""
         by_group = {}

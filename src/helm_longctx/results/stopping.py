@@ -69,7 +69,12 @@ class StoppingQuestion:
         earlier: the numbers of instances at the looks of earlier commands.
     """
 
-    def __init__(self, rule: Rule, models: Sequence[str], earlier: Iterable[int] = ()):
+    def __init__(
+        self,
+        rule: Rule,
+        models: Sequence[str],
+        earlier: Iterable[int] = (),
+    ):
         self._rule = rule
         self._models = models
         self._pairs: list[Pairs] = []

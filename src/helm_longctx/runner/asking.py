@@ -145,7 +145,11 @@ class Asking:
     """
 
     def __init__(
-        self, sender: Sender, journal: Journal, spending: Spending, total: int
+        self,
+        sender: Sender,
+        journal: Journal,
+        spending: Spending,
+        total: int,
     ):
         self.sender = sender
         self.journal = journal
@@ -184,7 +188,10 @@ class Asking:
         return engine.has_room
 
     def begin(
-        self, number: int, pending: PendingRequest, engine: RequestEngine
+        self,
+        number: int,
+        pending: PendingRequest,
+        engine: RequestEngine,
     ) -> None:
         """Begin a question: put its request into the queue."""
         self._open_questions += 1
@@ -257,7 +264,10 @@ class Asking:
         return attempt.result
 
     def count(
-        self, number: int, asked: StoredRequest, outcome: RequestOutcome
+        self,
+        number: int,
+        asked: StoredRequest,
+        outcome: RequestOutcome,
     ) -> tuple[RequestState, bool]:
         """Count a question's outcome. Return its state with the result, and whether that is an answer.
 
@@ -447,7 +457,12 @@ class CircuitBreaker:
         self._kinds: Counter[Failure] = Counter()
         self._in_a_row = 0
 
-    def add(self, name: str | None, answer: Answer, weight: int = 1) -> None:
+    def add(
+        self,
+        name: str | None,
+        answer: Answer,
+        weight: int = 1,
+    ) -> None:
         """Count the answer to an instance; a failure counts as `weight` failures in a row.
 
         Raises an `InputError` if further requests would fail, too.
@@ -506,7 +521,12 @@ class _AnswerWarnings:
         self._is_cutting = False
         self._counts: list[tuple[Sample, float]] = []
 
-    def add(self, name: str | None, sample: Sample, answer: Answer) -> None:
+    def add(
+        self,
+        name: str | None,
+        sample: Sample,
+        answer: Answer,
+    ) -> None:
         """Count an answer. Requests without one are not counted here."""
         if answer.failure is not None:
             return

@@ -308,7 +308,10 @@ class _CacheFile:
     def _connect(self, is_durable: bool = False) -> sqlite3.Connection:
         """Open the file. Like HELM, a connection does not wait for the disk, unless it `is_durable`."""
         connection = sqlite3.connect(
-            self._path, timeout=WAIT, isolation_level=None, check_same_thread=False
+            self._path,
+            timeout=WAIT,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
             # A cache may lose its last entries in a power failure; the journal has the answers.

@@ -186,11 +186,19 @@ class RequestEngine:
         self._deliver(name, queued, result, is_late=call is None)
 
     def _deliver(
-        self, name: str, queued: QueuedRequest, result: RequestResult, is_late: bool
+        self,
+        name: str,
+        queued: QueuedRequest,
+        result: RequestResult,
+        is_late: bool,
     ) -> None:
         is_first = name not in self._charged
         if failure_of(result) is None:
             self._charged.add(name)
         queued.deliver(
-            RequestOutcome(result=result, is_late=is_late, is_first=is_first)
+            RequestOutcome(
+                result=result,
+                is_late=is_late,
+                is_first=is_first,
+            )
         )

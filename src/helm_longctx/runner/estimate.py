@@ -199,7 +199,10 @@ class Rate:
 
 
 def estimate_run(
-    runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any], rate: Rate
+    runner: LongContextRunner,
+    spec: RunSpec,
+    own: Mapping[str, Any],
+    rate: Rate,
 ) -> Estimate:
     """Estimate a run. Raises an `InputError` for HELM's other scenarios, bad data, and prompts that do not fit."""
     if not is_long_context(spec):

@@ -85,7 +85,10 @@ def make_plans(
 
 
 def _make_plan(
-    estimate: Estimate, sample: TaskSample, spreads: Spreads, difference: float | None
+    estimate: Estimate,
+    sample: TaskSample,
+    spreads: Spreads,
+    difference: float | None,
 ) -> DetectionPlan:
     paired = needed = dollars = None
     if spreads.paired:

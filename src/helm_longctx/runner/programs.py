@@ -293,7 +293,10 @@ class _Program:
         return [results[index] for index in range(len(steps))]
 
     def _record(
-        self, step: Step, stored: StoredRequest, outcome: RequestOutcome
+        self,
+        step: Step,
+        stored: StoredRequest,
+        outcome: RequestOutcome,
     ) -> None:
         result = outcome.result
         usage = usage_of(result)
@@ -416,7 +419,10 @@ class ProgramAsking(Asking):
         return engine.unanswered + len(silent) < engine.parallelism
 
     def begin(
-        self, number: int, pending: PendingRequest, engine: RequestEngine
+        self,
+        number: int,
+        pending: PendingRequest,
+        engine: RequestEngine,
     ) -> None:
         """Begin a question: start its program."""
         program = _Program(

@@ -63,7 +63,12 @@ class _Rejudgment:
 class Rejudger(Runner):
     """HELM's runner without the requests: it reads the model's answers from the run's files."""
 
-    def __init__(self, output_path: Path, suite: str, local_path: Path):
+    def __init__(
+        self,
+        output_path: Path,
+        suite: str,
+        local_path: Path,
+    ):
         set_benchmark_output_path(str(output_path))  # where annotators look for data
         # Judges have their own limit of parallel calls.
         super().__init__(

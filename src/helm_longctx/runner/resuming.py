@@ -158,7 +158,10 @@ def _results(run: Path) -> Iterator[tuple[str, RequestResult]]:
 
 
 def _retry(
-    asked: StoredRequest, result: RequestResult, factor: int, window: int | None
+    asked: StoredRequest,
+    result: RequestResult,
+    factor: int,
+    window: int | None,
 ) -> StoredRequest:
     """Return a request with its result, or with a larger budget if the result was cut and there is room."""
     budget = 0
@@ -177,5 +180,8 @@ def _retry(
         if is_output_cut(first):
             first = None
     return replace(
-        asked, state=replace(asked.state, request=request), request=request, first=first
+        asked,
+        state=replace(asked.state, request=request),
+        request=request,
+        first=first,
     )

@@ -490,7 +490,10 @@ class LongContextRunner(Runner):
             )
 
     def adapt(
-        self, run_spec: RunSpec, scenario: Scenario, spool: Spool
+        self,
+        run_spec: RunSpec,
+        scenario: Scenario,
+        spool: Spool,
     ) -> list[StoredRequest]:
         """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
         folder = get_scenario_cache_path(self.output_path, scenario.name)

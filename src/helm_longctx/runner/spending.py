@@ -65,7 +65,12 @@ class Spending:
             need = f"{MAX_COST}={limit.dollars:g} needs the prices of {deployment}, which are not known"
             raise InputError(f"{need}; name a file of prices in {PRICES}")
 
-    def reserve(self, number: int, request: StoredRequest, in_flight: int) -> bool:
+    def reserve(
+        self,
+        number: int,
+        request: StoredRequest,
+        in_flight: int,
+    ) -> bool:
         """Reserve the highest cost of a request, which `number` identifies, if the limit has room for it.
 
         Raises an `InputError` if there is no room although no request is in flight, whose cost is not known yet.
@@ -86,7 +91,12 @@ class Spending:
             f" ${self._limit.spent:.4f} were spent"
         )
 
-    def settle(self, number: int, answer: Answer, is_late: bool) -> None:
+    def settle(
+        self,
+        number: int,
+        answer: Answer,
+        is_late: bool,
+    ) -> None:
         """Replace a request's reserved cost by its real cost. If it is late, the provider may still count it."""
         reserved = self._reserved.pop(number, 0.0)
         self._limit.reserved -= reserved

@@ -92,7 +92,10 @@ def _read_objects(file: BinaryIO, margin: bytes) -> Iterator[dict[str, Any]]:
 
 
 def write_states(
-    path: Path, adapter_spec: Any, annotator_specs: Any, states: Iterable[Any]
+    path: Path,
+    adapter_spec: Any,
+    annotator_specs: Any,
+    states: Iterable[Any],
 ) -> None:
     """Write a `scenario_state.json`.
 

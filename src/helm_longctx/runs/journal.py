@@ -190,7 +190,12 @@ class Journal(SealedLines):
 
     advice = "run the same command again"
 
-    def __init__(self, run_path: Path, server: str = "", process: str | None = None):
+    def __init__(
+        self,
+        run_path: Path,
+        server: str = "",
+        process: str | None = None,
+    ):
         path = run_path / SHARDS / f"{process}.jsonl" if process else run_path / NAME
         super().__init__(path, _REMEDY)
         path.touch()

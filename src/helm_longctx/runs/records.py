@@ -572,7 +572,10 @@ def _read_values(row: StatisticsRow) -> dict[_Key, dict[str, float]]:
 
 
 def _key_of(
-    task: str, instance: object, answer: Mapping[str, Any], about: Mapping[str, Any]
+    task: str,
+    instance: object,
+    answer: Mapping[str, Any],
+    about: Mapping[str, Any],
 ) -> _Key:
     """Return the key of a request state or of a row; `about` has the perturbation."""
     perturbation = about.get("perturbation")

@@ -119,7 +119,10 @@ class ShownModel(str):
     is_published: bool
 
     def __new__(
-        cls, base: str, setup: Setup = _PUBLISHED_SETUP, is_published: bool = False
+        cls,
+        base: str,
+        setup: Setup = _PUBLISHED_SETUP,
+        is_published: bool = False,
     ) -> ShownModel:
         """Make the text of the fields."""
         name = super().__new__(
@@ -144,7 +147,9 @@ class ShownModel(str):
         """The name of the model in runs with plain prompts and otherwise the same setup."""
         setup = self.setup
         plain = Setup(
-            stream=setup.stream, sampling=setup.sampling, retry_cut=setup.retry_cut
+            stream=setup.stream,
+            sampling=setup.sampling,
+            retry_cut=setup.retry_cut,
         )
         return ShownModel(self.base, plain, self.is_published)
 

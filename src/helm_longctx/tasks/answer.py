@@ -132,7 +132,9 @@ class Steps:
         """Make an object from plain data."""
         usages = tuple(Usage(**usage) for usage in values.get("usages", ()))
         return cls(
-            requests=values["requests"], usages=usages, notes=values.get("notes", {})
+            requests=values["requests"],
+            usages=usages,
+            notes=values.get("notes", {}),
         )
 
 

@@ -69,7 +69,10 @@ class Erratum:
     length: int | None = None
 
     def concerns(
-        self, instance: str, length: int | None, rules: Collection[str]
+        self,
+        instance: str,
+        length: int | None,
+        rules: Collection[str],
     ) -> bool:
         """Whether an instance of the task has the error."""
         if self.rule:
@@ -397,7 +400,12 @@ class Benchmark:
             lengths |= {self.axis.shortest, self.axis.longest}
         return sorted(lengths)
 
-    def find_official_entry(self, entry: str, task: Task, length: int | None) -> str:
+    def find_official_entry(
+        self,
+        entry: str,
+        task: Task,
+        length: int | None,
+    ) -> str:
         """Return the run entry that asks the benchmark's own questions in place of a task's generated ones.
 
         Returns:

@@ -193,7 +193,11 @@ class _WordCounter:
     """
 
     def __init__(
-        self, encode: _Encode, group: int, cuts_hyphens: bool, added: Collection[str]
+        self,
+        encode: _Encode,
+        group: int,
+        cuts_hyphens: bool,
+        added: Collection[str],
     ):
         self._encode = encode
         self._group = group
@@ -448,7 +452,12 @@ class TextCutter:
     file that is no tokenizer, raises an `InputError`.
     """
 
-    def __init__(self, file: Path, limit: int, ending: str):
+    def __init__(
+        self,
+        file: Path,
+        limit: int,
+        ending: str,
+    ):
         tokenizer = read_tokenizer(file)
         self._tokenizer = PieceTokenizer(tokenizer)
         self._limit = limit

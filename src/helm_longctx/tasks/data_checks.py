@@ -275,7 +275,12 @@ def _find_reason(source: Source, root: Path, error: Exception) -> _Finding:
     return _Finding(_classify(error), why)
 
 
-def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> SourceShape:
+def _peek(
+    entry: str,
+    source: Source,
+    root: Path,
+    compared: _Finding,
+) -> SourceShape:
     """Write the first rows of a source into a data root, unless something is wrong with it already."""
     shape = SourceShape(
         entry=entry,
@@ -303,7 +308,11 @@ def _peek(entry: str, source: Source, root: Path, compared: _Finding) -> SourceS
         columns |= {column: type(value).__name__ for column, value in first.items()}
     text = ", ".join(f"{name} {kind}" for name, kind in columns.items())
     if files:
-        return shape._replace(columns=text, result="same", why="")
+        return shape._replace(
+            columns=text,
+            result="same",
+            why="",
+        )
     return shape
 
 
@@ -434,13 +443,27 @@ def _look_at_github(pin: Pin) -> _Look:
     if not isinstance(head, str) or not isinstance(about["full_name"], str):
         raise TypeError("names are texts")
     return _Look(
-        name=about["full_name"], head=head, is_gated=False, newer=newer, changed=changed
+        name=about["full_name"],
+        head=head,
+        is_gated=False,
+        newer=newer,
+        changed=changed,
     )
 
 
-def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
+def _judge(
+    page: str,
+    pin: Pin,
+    look: _Look,
+    is_gated: bool,
+) -> RepositoryState:
     """Say what a repository's state means for a release."""
-    state = RepositoryState(page=page, pin=pin.commit, head=look.head, result="same")
+    state = RepositoryState(
+        page=page,
+        pin=pin.commit,
+        head=look.head,
+        result="same",
+    )
     if look.name.lower() != pin.repo.lower():
         about = f"it is called {look.name} now"
         return state._replace(
@@ -451,13 +474,21 @@ def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
     if look.is_gated != is_gated:
         now = "needs a login now" if look.is_gated else "needs no login any more"
         todo = f"say `gated: {str(look.is_gated).lower()}` in the data card"
-        return state._replace(result="gated", about=f"it {now}", todo=todo)
+        return state._replace(
+            result="gated",
+            about=f"it {now}",
+            todo=todo,
+        )
     if not pin.commit and pin.digests and all(pin.digests.values()):
         about = "no commit is pinned, and the content is compared with its digest"
         return state._replace(result="unpinned", about=about)
     if not pin.commit:
         todo = f"compare the files, and pin {look.head}"
-        return state._replace(result="unpinned", about="no commit is pinned", todo=todo)
+        return state._replace(
+            result="unpinned",
+            about="no commit is pinned",
+            todo=todo,
+        )
     if look.head.startswith(pin.commit):
         return state
     ours = []
@@ -472,7 +503,11 @@ def _judge(page: str, pin: Pin, look: _Look, is_gated: bool) -> RepositoryState:
     if not ours:
         return state._replace(result="newer", about=about)
     todo = f"compare {_name_some(ours)} at {look.head[:7]}; raise the pin, and the comparability if scores change"
-    return state._replace(result="changed", about=about, todo=todo)
+    return state._replace(
+        result="changed",
+        about=about,
+        todo=todo,
+    )
 
 
 _NUMBERS = (
@@ -506,9 +541,19 @@ def _name_some(names: Iterable[str]) -> str:
     return (", ".join(names[:_MOST_NAMED]) or "none") + more
 
 
-def _explain(page: str, pin: Pin, error: Exception, is_gated: bool) -> RepositoryState:
+def _explain(
+    page: str,
+    pin: Pin,
+    error: Exception,
+    is_gated: bool,
+) -> RepositoryState:
     """Return the state of a repository that could not be read."""
-    state = RepositoryState(page=page, pin=pin.commit, head="", result="not read")
+    state = RepositoryState(
+        page=page,
+        pin=pin.commit,
+        head="",
+        result="not read",
+    )
     kind = _classify(error)
     status = status_of(error)
     why = f"{type(error).__name__}{f', status {status}' if status else ''}"
@@ -521,10 +566,14 @@ def _explain(page: str, pin: Pin, error: Exception, is_gated: bool) -> Repositor
         return state._replace(about=why)
     if kind == "gated":
         return state._replace(
-            result="gated", about="it needs a login now", todo=_SHAPE_TODO["gated"]
+            result="gated",
+            about="it needs a login now",
+            todo=_SHAPE_TODO["gated"],
         )
     if kind == "vanished":
         return state._replace(
-            result="vanished", about=why, todo=_SHAPE_TODO["vanished"]
+            result="vanished",
+            about=why,
+            todo=_SHAPE_TODO["vanished"],
         )
     return state._replace(about=why)

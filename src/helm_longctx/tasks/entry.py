@@ -558,7 +558,10 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
 
 
 def _unknown_argument(
-    name: str, key: str, value: Any, names: Iterable[str]
+    name: str,
+    key: str,
+    value: Any,
+    names: Iterable[str],
 ) -> InputError:
     if key.strip() != key:
         return InputError(
@@ -604,7 +607,10 @@ def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
 
 
 def _read_length(
-    benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]
+    benchmark: Benchmark,
+    name: str,
+    value: Any,
+    tasks: tuple[Task, ...],
 ) -> int | None:
     """Return the length of a run entry, None for a benchmark without lengths, or raise an `InputError`."""
     axis = benchmark.axis

@@ -78,12 +78,22 @@ class Script:
         texts[-1] += after
         return self.count(*texts) + self.output
 
-    def draw_all(self, draw: _DrawSample, step: int, size: int = 0) -> Iterator[Draw]:
+    def draw_all(
+        self,
+        draw: _DrawSample,
+        step: int,
+        size: int = 0,
+    ) -> Iterator[Draw]:
         """Yield samples of a size without end; search the size if none is given."""
         size = size or self.search_size(draw, step)
         return (self.draw_fitting(draw, number, size, step) for number in numbers())
 
-    def search_size(self, draw: _DrawSample, step: int, cwe: bool = False) -> int:
+    def search_size(
+        self,
+        draw: _DrawSample,
+        step: int,
+        cwe: bool = False,
+    ) -> int:
         """Search the largest haystack with which a sample fits, or raise an `InputError` as the official search."""
         probe = 4096 if cwe else step
         try:
@@ -110,7 +120,11 @@ class Script:
         return max(high, step)
 
     def draw_fitting(
-        self, draw: _DrawSample, number: int, size: int, step: int
+        self,
+        draw: _DrawSample,
+        number: int,
+        size: int,
+        step: int,
     ) -> Draw:
         """Draw a sample until one fits. The haystack shrinks with every failure."""
         for _ in range(_MOST_DRAWS):
@@ -128,7 +142,12 @@ class Script:
         )
 
 
-def make_script(task: Task, settings: Settings, root: DataRoot, output: int) -> Script:
+def make_script(
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    output: int,
+) -> Script:
     """Return the script of a run entry. Raises an `InputError` if there is no tokenizer."""
     return Script(
         task.template,
@@ -141,7 +160,11 @@ def make_script(task: Task, settings: Settings, root: DataRoot, output: int) -> 
 
 
 def make_example(
-    task: Task, number: int, draw: Draw, evidence: str | None, group: str = ""
+    task: Task,
+    number: int,
+    draw: Draw,
+    evidence: str | None,
+    group: str = "",
 ) -> Example:
     """Make the example of a sample. `evidence` is the start of its only piece, from which the depth follows."""
     context = draw.all_fields["context"]

@@ -41,7 +41,10 @@ class Output:
 
 
 def make_jury(
-    judge: str, reply: Any, verdicts: Mapping[str, Any], model: str = ""
+    judge: str,
+    reply: Any,
+    verdicts: Mapping[str, Any],
+    model: str = "",
 ) -> dict[str, Any]:
     """Return what a file says of a judge in the form of our judges' annotations.
 

@@ -60,7 +60,10 @@ class OutputScores:
         self._means: dict[str, float] = {}
 
     def percent(
-        self, path: str, scorer: _Scorer | None = None, read: _Read | None = None
+        self,
+        path: str,
+        scorer: _Scorer | None = None,
+        read: _Read | None = None,
     ) -> float:
         """Return the mean score of a file in percent.
 

@@ -33,7 +33,10 @@ class RunName:
         return replace(self, arguments=kept)
 
     def with_argument(
-        self, argument: str, value: str, ours: Collection[str]
+        self,
+        argument: str,
+        value: str,
+        ours: Collection[str],
     ) -> RunName:
         """Return the name with an argument of ours, after others of `ours` and before HELM's own."""
         end = sum(name in ours for name, _ in self.arguments)

@@ -253,7 +253,13 @@ class Dialogue:
         seconds: the time limit of all its work, in seconds of processor time.
     """
 
-    def __init__(self, command: Sequence[str], *, seconds: float, program: bytes = b""):
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        seconds: float,
+        program: bytes = b"",
+    ):
         self._stack = ExitStack()
         self._rest = bytearray()
         self._process, _, _ = _start(
@@ -308,7 +314,10 @@ class Dialogue:
 
 
 def _bwrap_command(
-    executable: BinaryIO, denials: BinaryIO, status: BinaryIO, processes: int
+    executable: BinaryIO,
+    denials: BinaryIO,
+    status: BinaryIO,
+    processes: int,
 ) -> list[str]:
     """Return the command line of bubblewrap. The command that it runs follows."""
     # /dev and / are file systems in memory without a limit, so they are mounted again, read-only.
@@ -382,7 +391,11 @@ def _seccomp_filter() -> bytes:
 
 
 def _decide(
-    call: int, argument: int, values: Sequence[int], then: int, otherwise: int
+    call: int,
+    argument: int,
+    values: Sequence[int],
+    then: int,
+    otherwise: int,
 ) -> list[_Step]:
     """Return the steps that end a call by one of its arguments, a C int. Other calls go on after them."""
     tests = []

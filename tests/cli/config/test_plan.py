@@ -21,7 +21,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.endpoints.files import add_entries, find_entries
-from helm_longctx.run_settings import find_credentials, settings_in_use
+from helm_longctx.run_settings import TIMEOUT, TRIES, find_credentials, settings_in_use
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, serve_tokens
 from tests.models.endpoints.scripted import Scripted, scripted
 from tests.support.configs import write
@@ -91,6 +91,12 @@ MISTAKES = [
         "num_samples: 4",
         "num_samples: few",
         ":3: arguments.num_samples: helmet_recall: num_samples='few'",
+        "a whole",
+    ),
+    (
+        "helmet_recall,",
+        "'helmet_recall:num_samples=few',",
+        ":1: tasks[0]: helmet_recall: num_samples='few'",
         "a whole",
     ),
     (
@@ -420,6 +426,19 @@ def test_keys_of_judges_are_used_while_the_runs_are_made(
         assert dict(os.environ) == before
     assert find_credentials("GPT_JUDGE").client_id == "of-another-gateway"
     assert find_credentials("GPT_JUDGE").api_key == ""
+
+
+@pytest.mark.usefixtures("ready")
+def test_no_retries_differ_from_retries_that_are_not_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A 0 in the configuration comes before the environment, which says what the configuration leaves out."""
+    monkeypatch.setenv(TRIES, "9")
+    monkeypatch.setenv(TIMEOUT, "70")
+    for limits, tries in (("max_retries: 0", 1), ("request_timeout: 70", 9)):
+        config = load_config(write(GOOD.replace("max_retries: 2", limits)))
+        settings = make_settings(config)
+        assert (settings.tries, settings.request_timeout) == (tries, 70)
 
 
 GATEWAY = """\

@@ -64,7 +64,10 @@ class CheckPlan:
 
 
 def open_folder(
-    folder: Path, design: dict[str, Any], server: Server, finds_cold: bool
+    folder: Path,
+    design: dict[str, Any],
+    server: Server,
+    finds_cold: bool,
 ) -> None:
     """Keep what the answers in a folder are about, with the fields of cold requests; find these if they are not given.
 
@@ -96,7 +99,11 @@ def open_folder(
 
 
 def check(
-    server: Server, plan: CheckPlan, folder: Path, searches: bool, tie: float | None
+    server: Server,
+    plan: CheckPlan,
+    folder: Path,
+    searches: bool,
+    tie: float | None,
 ) -> int:
     """Ask, print and write the verdict, and return the exit status."""
     tie = TIE if server.cold_fields and tie is None else tie

@@ -34,7 +34,10 @@ class _Step(NamedTuple):
 
 
 def write_script(
-    server: Server, cell: StateCell, boundary: Boundary | None, folder: Path
+    server: Server,
+    cell: StateCell,
+    boundary: Boundary | None,
+    folder: Path,
 ) -> Path | None:
     """Write the script and the bodies of its requests; return None if the state needs requests at the same time.
 
@@ -90,7 +93,10 @@ def _list_steps(cell: StateCell, boundary: Boundary | None) -> Iterator[_Step]:
 
 
 def _make_script(
-    server: Server, name: str, steps: Sequence[_Step], aborts: bool
+    server: Server,
+    name: str,
+    steps: Sequence[_Step],
+    aborts: bool,
 ) -> str:
     client = server.client
     path = client.route(

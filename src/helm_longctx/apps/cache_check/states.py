@@ -203,7 +203,10 @@ class Server:
         return self._request(prompt.text, self.is_chat)
 
     def ask(
-        self, prompt: CheckPrompt, reply: StateReply, client: OpenAIClient | None = None
+        self,
+        prompt: CheckPrompt,
+        reply: StateReply,
+        client: OpenAIClient | None = None,
     ) -> StateReply:
         """Return a reply with the answer, or with the reason why there is none."""
         start = time.monotonic()
@@ -290,7 +293,10 @@ class CacheState:
         return len(self.before) + self.siblings + self.others + 1
 
     def ask(
-        self, server: Server, question: RegisterQuestion, reply: StateReply
+        self,
+        server: Server,
+        question: RegisterQuestion,
+        reply: StateReply,
     ) -> StateReply:
         """Bring the server into the state, and return the reply to the question."""
         state = reply.copy or reply.state
@@ -466,7 +472,10 @@ def list_copies(states: Sequence[str], is_exact: bool) -> list[tuple[str, str]]:
 
 
 def ask_states(
-    server: Server, plan: Sequence[StateReply], folder: Path, is_spread: bool = False
+    server: Server,
+    plan: Sequence[StateReply],
+    folder: Path,
+    is_spread: bool = False,
 ) -> list[StateReply]:
     """Ask each question of a plan, and return the replies. Those in the folder are not asked for again."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -354,7 +354,10 @@ def _certify(
 
 
 def _keep_design(
-    folder: Path, deployment: str, design: Design, seed: int | None
+    folder: Path,
+    deployment: str,
+    design: Design,
+    seed: int | None,
 ) -> Design:
     """Return the design with its seed, and keep it in the folder, so that the same command asks the same questions."""
     path = folder / _DESIGN

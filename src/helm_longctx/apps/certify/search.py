@@ -408,7 +408,10 @@ class _Expectation:
     """
 
     def __init__(
-        self, kinds: Sequence[KindAnswers], shifts: Mapping[str, float], is_paired: bool
+        self,
+        kinds: Sequence[KindAnswers],
+        shifts: Mapping[str, float],
+        is_paired: bool,
     ):
         self._kinds = {answers.kind: answers for answers in kinds}
         self._shifts = shifts
@@ -451,7 +454,11 @@ class LengthTest:
     """
 
     def __init__(
-        self, design: Design, length: int, kinds: Sequence[KindAnswers], most: int
+        self,
+        design: Design,
+        length: int,
+        kinds: Sequence[KindAnswers],
+        most: int,
     ):
         self.length = length
         self.kinds = {answers.kind: answers for answers in kinds}
@@ -481,7 +488,12 @@ class LengthTest:
         self._is_refused = False
         self._next_count: int | None = None
 
-    def add(self, reply: KeptReply, kind: str, seed: int) -> None:
+    def add(
+        self,
+        reply: KeptReply,
+        kind: str,
+        seed: int,
+    ) -> None:
         """Take the answer to a question."""
         self.asked += 1
         self._next_count = None
@@ -502,7 +514,12 @@ class LengthTest:
         """Whether so many requests failed that the length cannot be called effective."""
         return self.failed > _MOST_FAILED * self.asked
 
-    def values(self, score: T, kind: str, seed: int) -> tuple[T, T]:
+    def values(
+        self,
+        score: T,
+        kind: str,
+        seed: int,
+    ) -> tuple[T, T]:
         """Return the value of a score, or of several scores, for each test."""
         above, below = (
             expectation.score(kind, seed) for expectation in self._expectations
@@ -795,7 +812,10 @@ def find_shifts(kinds: Sequence[KindAnswers]) -> dict[str, float]:
 
 
 def plan_tests(
-    kinds: Sequence[Sequence[PairedAnswer]], loss: float, most: int, error: float
+    kinds: Sequence[Sequence[PairedAnswer]],
+    loss: float,
+    most: int,
+    error: float,
 ) -> tuple[DeadlineTest, DeadlineTest]:
     """Return the tests whether the mean loss is less than `loss`, and whether there is any.
 

@@ -108,7 +108,11 @@ def compare_recipes_over_steps(
             rows += _compare_at(board, recipes, step, length, run_noise)
         if rows:
             curves.append(
-                RecipeCurve(length=length, rows=_adjust(rows), skipped=skipped)
+                RecipeCurve(
+                    length=length,
+                    rows=_adjust(rows),
+                    skipped=skipped,
+                )
             )
     return curves
 

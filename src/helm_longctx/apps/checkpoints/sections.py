@@ -389,7 +389,10 @@ def _recipe_sections(board: Board) -> list[Section]:
 
 
 def _draw_curves(
-    board: Board, name: str, family: str, own_curves: Sequence[_Curve]
+    board: Board,
+    name: str,
+    family: str,
+    own_curves: Sequence[_Curve],
 ) -> Figure:
     steps = sorted({step for curve in own_curves for step in curve.scores})
     # Each length is a curve, in the place of a model.

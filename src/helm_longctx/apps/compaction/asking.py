@@ -162,7 +162,13 @@ class AskedModel:
         InputError: it cannot be asked, or its prices are not known, and there is a limit.
     """
 
-    def __init__(self, deployment: str, local_path: Path, kept: Kept, purse: Purse):
+    def __init__(
+        self,
+        deployment: str,
+        local_path: Path,
+        kept: Kept,
+        purse: Purse,
+    ):
         self.name = deployment
         self._local_path = local_path
         self._kept = kept

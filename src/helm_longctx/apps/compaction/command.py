@@ -105,7 +105,12 @@ def compaction(
         ),
     ] = None,
     count: Annotated[
-        int, typer.Option(min=1, max=1000, help="Probes to make for each transcript.")
+        int,
+        typer.Option(
+            min=1,
+            max=1000,
+            help="Probes to make for each transcript.",
+        ),
     ] = 24,
     keep: Annotated[
         str | None,
@@ -122,7 +127,12 @@ def compaction(
         str, typer.Option(help="Baselines: whole, last, nothing, or none.")
     ] = "whole,last,nothing",
     together: Annotated[
-        int, typer.Option(min=1, max=100, help="Questions in one request.")
+        int,
+        typer.Option(
+            min=1,
+            max=100,
+            help="Questions in one request.",
+        ),
     ] = 10,
     redact: Annotated[
         bool,
@@ -688,7 +698,10 @@ class _Comparison:
         return analyze(compactions, outcomes, probes)
 
     def _show(
-        self, results: CompactionResults, made: MadeProbes | None, reader: str
+        self,
+        results: CompactionResults,
+        made: MadeProbes | None,
+        reader: str,
     ) -> int:
         """Print the results, and write the page and the data. Returns the exit status."""
         from helm_longctx.apps.compaction.results import find_kept_kinds

@@ -247,7 +247,12 @@ class CommandCompactor(Compactor):
         InputError: there is no such program.
     """
 
-    def __init__(self, name: str, text: str, seconds: float):
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        seconds: float,
+    ):
         super().__init__(name, text)
         try:
             self._words = shlex.split(text)
@@ -280,7 +285,12 @@ class CommandCompactor(Compactor):
             written = target if gives_output else printed
             return Compacted(_read_written(written), dollars=None)
 
-    def _run(self, words: Sequence[str], source: str, printed: Path) -> None:
+    def _run(
+        self,
+        words: Sequence[str],
+        source: str,
+        printed: Path,
+    ) -> None:
         with open(source, "rb") as read, printed.open("wb") as write:
             process = subprocess.Popen(
                 words,
@@ -355,7 +365,12 @@ class WithMethod(Compactor):
         model: what writes the summaries.
     """
 
-    def __init__(self, name: str, arguments: Mapping[str, int], model: AskedModel):
+    def __init__(
+        self,
+        name: str,
+        arguments: Mapping[str, int],
+        model: AskedModel,
+    ):
         given = ",".join(f"{key}={value}" for key, value in sorted(arguments.items()))
         super().__init__(name, f"compact {given} {model.name}")
         self._given = arguments
@@ -522,7 +537,10 @@ def split_rounds(
 
 
 def compact_in_rounds(
-    compactor: Compactor, messages: Sequence[TranscriptMessage], rounds: int, keep: int
+    compactor: Compactor,
+    messages: Sequence[TranscriptMessage],
+    rounds: int,
+    keep: int,
 ) -> Compacted:
     """Compact what is left after each part of a transcript, with the part, as agents do in a long session.
 

@@ -80,7 +80,11 @@ class OpenAIServer(Compactor):
     """OpenAI's `/responses/compact`, and `/responses` for probes about its result."""
 
     def __init__(
-        self, name: str, model: AskedModel, client: ProviderClient, kept: Kept
+        self,
+        name: str,
+        model: AskedModel,
+        client: ProviderClient,
+        kept: Kept,
     ):
         super().__init__(name, f"server {model.name} {_COMPACT}")
         self.model = model
@@ -110,7 +114,10 @@ class OpenAIServer(Compactor):
         return tokens, _SUMMARY_TOKENS
 
     def answer(
-        self, messages: Sequence[TranscriptMessage], prompt: str, max_tokens: int
+        self,
+        messages: Sequence[TranscriptMessage],
+        prompt: str,
+        max_tokens: int,
     ) -> ProbeReply:
         """Return the server's reply to a prompt after what it has compacted.
 
@@ -152,7 +159,12 @@ class OpenAIServer(Compactor):
 class AnthropicServer(Compactor):
     """Anthropic's compaction of the Messages API."""
 
-    def __init__(self, name: str, model: AskedModel, client: ProviderClient):
+    def __init__(
+        self,
+        name: str,
+        model: AskedModel,
+        client: ProviderClient,
+    ):
         super().__init__(name, f"server {model.name} {_EDIT}")
         self.model = model
         self._client = client

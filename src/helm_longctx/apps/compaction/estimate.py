@@ -49,7 +49,11 @@ class EstimatedStep:
     dollars: float | None = 0.0
 
     def add(
-        self, model: AskedModel | None, requests: int, read: int, written: int
+        self,
+        model: AskedModel | None,
+        requests: int,
+        read: int,
+        written: int,
     ) -> None:
         """Add equal requests, each with so many tokens."""
         self.requests = (self.requests or 0) + requests
@@ -140,7 +144,10 @@ def _estimate_making(plan: CompactionPlan) -> EstimatedStep:
 
 
 def _add_answers(
-    step: EstimatedStep, plan: CompactionPlan, probes: int, context: int
+    step: EstimatedStep,
+    plan: CompactionPlan,
+    probes: int,
+    context: int,
 ) -> None:
     """Add the requests with the questions of a transcript."""
     if plan.reader is None or not probes:

@@ -115,7 +115,10 @@ def squeeze(text: str) -> str:
 
 
 def locate(
-    transcript: Transcript, quote: str, expected: int | None, end: int
+    transcript: Transcript,
+    quote: str,
+    expected: int | None,
+    end: int,
 ) -> int | None:
     """Return the number of the message before `end` that has a quotation; of several the expected one, or the last."""
     wanted = squeeze(quote).lower()
@@ -232,7 +235,11 @@ def make_prompt(transcript: Transcript, part: _Part) -> str:
     shown = []
     for number in range(part.start, part.end):
         shown.append(f"(message {number})\n{transcript.messages[number].render()}")
-    return _MAKE.format(count=part.count, kinds=kinds, part="\n\n".join(shown))
+    return _MAKE.format(
+        count=part.count,
+        kinds=kinds,
+        part="\n\n".join(shown),
+    )
 
 
 def output_budget(part: _Part) -> int:
@@ -259,7 +266,11 @@ def read_list(text: str) -> list[Mapping[str, Any]]:
 
 
 def write_probes(
-    transcript: Transcript, model: AskedModel, count: int, end: int, parallelism: int
+    transcript: Transcript,
+    model: AskedModel,
+    count: int,
+    end: int,
+    parallelism: int,
 ) -> MadeProbes:
     """Let a model write probes about the messages before `end`. They are not checked by answers yet."""
     parts = split_parts(transcript, end, count)

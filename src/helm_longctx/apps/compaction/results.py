@@ -362,7 +362,12 @@ def find_kept_kinds(results: CompactionResults, kinds: Sequence[str]) -> KeptKin
         verdict = Verdict.WORSE
     elif unscored or not asked:
         verdict = Verdict.UNDECIDED
-    return KeptKinds(kinds=kinds, lost=lost, unscored=unscored, verdict=verdict)
+    return KeptKinds(
+        kinds=kinds,
+        lost=lost,
+        unscored=unscored,
+        verdict=verdict,
+    )
 
 
 @dataclass(frozen=True)
@@ -413,7 +418,10 @@ def decide_losses(
 
 
 def _decide_losses(
-    results: CompactionResults, base: str, margin: float, by_transcript: bool
+    results: CompactionResults,
+    base: str,
+    margin: float,
+    by_transcript: bool,
 ) -> tuple[list[Loss], Verdict]:
     scores = ProbeScores(results.outcomes, by_transcript)
     arms = [recall.arm for recall in results.recalls]

@@ -164,7 +164,10 @@ def _make_fact(kind: str, random: Random, names: _Names) -> _Fact:
 
 
 def make_session(
-    seed: int, turns: int = 40, per_kind: int = 4, log_lines: int = 12
+    seed: int,
+    turns: int = 40,
+    per_kind: int = 4,
+    log_lines: int = 12,
 ) -> tuple[list[TranscriptMessage], list[dict[str, Any]]]:
     """Return the messages of a session, and the fields of its probes.
 
@@ -202,7 +205,11 @@ def make_session(
 
 
 def _make_turn(
-    turn: int, facts: Sequence[_Fact], random: Random, names: _Names, log_lines: int
+    turn: int,
+    facts: Sequence[_Fact],
+    random: Random,
+    names: _Names,
+    log_lines: int,
 ) -> list[TranscriptMessage]:
     def text_of(kinds: Sequence[str], filler: str) -> str:
         said = [fact.text for fact in facts if fact.kind in kinds]
@@ -210,7 +217,11 @@ def _make_turn(
 
     call_id = f"call_{turn}_{random.randrange(10**6):06d}"
     tool = random.choice(_TOOLS)
-    call = ToolCall(id=call_id, name=tool, arguments={"target": names.word()})
+    call = ToolCall(
+        id=call_id,
+        name=tool,
+        arguments={"target": names.word()},
+    )
     lines = []
     for _ in range(log_lines):
         lines.append(

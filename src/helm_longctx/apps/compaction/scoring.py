@@ -268,7 +268,11 @@ class JudgeOfProbes:
 
 def judge_prompt(probe: Probe, reply: str) -> str:
     """Return the prompt of a judge."""
-    return _JUDGE.format(question=probe.question, answer=probe.answer, reply=reply)
+    return _JUDGE.format(
+        question=probe.question,
+        answer=probe.answer,
+        reply=reply,
+    )
 
 
 def _parse_verdict(text: str) -> Mapping[str, Any] | None:

@@ -312,7 +312,11 @@ def _read_codex_call(item: Mapping[str, Any]) -> ToolCall:
         (item[key] for key in ("arguments", "input", "action") if key in item), None
     )
     call_id = str(item.get("call_id") or item.get("id") or "")
-    return ToolCall(id=call_id, name=name, arguments=read_arguments(content))
+    return ToolCall(
+        id=call_id,
+        name=name,
+        arguments=read_arguments(content),
+    )
 
 
 def _read_codex_output(output: object) -> str:
@@ -397,12 +401,21 @@ def _read_opencode_tool(
     state: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
     name = str(part.get("tool") or "")
     call_id = str(part.get("callID") or "")
-    call = ToolCall(id=call_id, name=name, arguments=read_arguments(state.get("input")))
+    call = ToolCall(
+        id=call_id,
+        name=name,
+        arguments=read_arguments(state.get("input")),
+    )
     text = read_text(state.get("output", state.get("error")))
     if state.get("status") in ("pending", "running"):
         text = "[interrupted]"
     result = TranscriptMessage(
-        TOOL, text, call_id=call_id, tool=name, line=line, id=message_id
+        TOOL,
+        text,
+        call_id=call_id,
+        tool=name,
+        line=line,
+        id=message_id,
     )
     return call, result
 

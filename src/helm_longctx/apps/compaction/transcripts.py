@@ -189,7 +189,15 @@ def read_message(raw: Mapping[str, Any], line: int = 0) -> list[TranscriptMessag
         call_id = str(raw.get("tool_call_id") or raw.get("id") or "")
         name = raw.get("name")
         tool = name if isinstance(name, str) else ""
-        return [TranscriptMessage(TOOL, text, call_id=call_id, tool=tool, line=line)]
+        return [
+            TranscriptMessage(
+                TOOL,
+                text,
+                call_id=call_id,
+                tool=tool,
+                line=line,
+            )
+        ]
     if text or own.calls or not messages:
         message = TranscriptMessage(
             role, text, tuple(own.calls), line=line, id=str(message_id or "")

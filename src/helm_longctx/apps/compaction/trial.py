@@ -118,7 +118,11 @@ def compact_all(
     for transcript in transcripts:
         for arm in arms:
             jobs.append((transcript, arm))
-    with tqdm(total=len(jobs), desc="Compactions", disable=None) as bar:
+    with tqdm(
+        total=len(jobs),
+        desc="Compactions",
+        disable=None,
+    ) as bar:
 
         def compact(job: tuple[Transcript, Arm]) -> Compaction:
             transcript, arm = job
@@ -129,7 +133,12 @@ def compact_all(
         return call_all(compact, jobs, parallelism)
 
 
-def _compact_one(transcript: Transcript, arm: Arm, keep: int, kept: Kept) -> Compaction:
+def _compact_one(
+    transcript: Transcript,
+    arm: Arm,
+    keep: int,
+    kept: Kept,
+) -> Compaction:
     compactor = arm.compactor
     name = name_of(
         "compaction", compactor.identity, str(arm.rounds), str(keep), transcript.digest
@@ -214,7 +223,11 @@ def _group(probes: Sequence[Probe], size: int) -> list[Sequence[Probe]]:
 def _answer_batches(
     batches: Sequence[_Batch], asking: TrialAsking, title: str
 ) -> list[list[Given]]:
-    with tqdm(total=len(batches), desc=title, disable=None) as bar:
+    with tqdm(
+        total=len(batches),
+        desc=title,
+        disable=None,
+    ) as bar:
 
         def answer(batch: _Batch) -> list[Given]:
             replies = _ask_batch(batch, asking)

@@ -542,7 +542,11 @@ def _show_groups(
 
 
 def _show_comparisons(
-    table: SharedTable, length: int | None, pool: bool, instances: int, address: str
+    table: SharedTable,
+    length: int | None,
+    pool: bool,
+    instances: int,
+    address: str,
 ) -> dict[str, Any]:
     for line in table.refusals:
         print(line)

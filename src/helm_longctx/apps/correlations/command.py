@@ -141,7 +141,10 @@ def _title(benchmark: Benchmark, name: str) -> str:
 
 
 def _read_scores(
-    benchmark: Benchmark, results: Sequence[Result], length: int | None, models: str
+    benchmark: Benchmark,
+    results: Sequence[Result],
+    length: int | None,
+    models: str,
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """Return the scores of the chosen models by run entry and task, and the models' names."""
     scores: dict[str, dict[str, float]] = {}

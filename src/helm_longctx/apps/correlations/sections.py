@@ -149,7 +149,10 @@ def _draw_points(
 
 
 def _heat_map(
-    board: Board, parts: Sequence[str], correlations: _Correlations, name: str
+    board: Board,
+    parts: Sequence[str],
+    correlations: _Correlations,
+    name: str,
 ) -> Figure:
     rows = []
     for (one, other), correlation in correlations.items():
@@ -413,7 +416,10 @@ class _JudgedAnswers:
 
 
 def _judged_answers(
-    board: Board, task: Task, length: int | None, shares: set[str]
+    board: Board,
+    task: Task,
+    length: int | None,
+    shares: set[str],
 ) -> _JudgedAnswers | None:
     rows: dict[ShownModel, list[InstanceScore]] = defaultdict(list)
     for model, result in board.scores_of(task.name, length).items():
@@ -519,7 +525,10 @@ def judged_sections(board: Board, length: int | None) -> Section | None:
 
 
 def _judged_plot(
-    board: Board, judged: _JudgedAnswers, titles: dict[str, str], name: str
+    board: Board,
+    judged: _JudgedAnswers,
+    titles: dict[str, str],
+    name: str,
 ) -> Figure:
     metrics = [judged.metric, *judged.others]
     rows: list[dict[str, Any]] = []

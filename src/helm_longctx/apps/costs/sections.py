@@ -197,7 +197,10 @@ def find_accuracies(answers: Iterable[InstanceScore]) -> list[_Compacted]:
         for depth, scores in by_depth.items():
             depths[depth] = (len(scores), fmean(scores))
         accuracy = _Compacted(
-            times=number, n=len(every), score=fmean(every), depths=depths
+            times=number,
+            n=len(every),
+            score=fmean(every),
+            depths=depths,
         )
         accuracies.append(accuracy)
     return accuracies

@@ -166,7 +166,10 @@ EXPORTERS: Mapping[
 
 
 def export_suite(
-    format: str, suite: Path, benchmarks: Sequence[Benchmark], folder: Path
+    format: str,
+    suite: Path,
+    benchmarks: Sequence[Benchmark],
+    folder: Path,
 ) -> Iterator[tuple[Path, int]]:
     """Write a suite in a format, and yield the files with their numbers of rows.
 

@@ -189,7 +189,10 @@ def import_files(
 
 
 def _read(
-    path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str
+    path: Path,
+    readers: Mapping[str, OutputReader],
+    format: str | None,
+    entry: str,
 ) -> Iterator[RunOrScore]:
     """Yield the content of a file or of the files in a folder. A file has the first format that matches its name."""
     if format is not None and format not in readers:
@@ -211,7 +214,10 @@ def _read(
 
 
 def _read_file(
-    reader: OutputReader, plain: Path, entry: str, shown: Path
+    reader: OutputReader,
+    plain: Path,
+    entry: str,
+    shown: Path,
 ) -> Iterator[RunOrScore]:
     """Yield the content of a file.
 
@@ -320,7 +326,12 @@ _SHAPES = {
 """The values of an `Output` that any file can have, whatever its task."""
 
 
-def import_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
+def import_run(
+    suite: Path,
+    entry: Entry,
+    run: OutputRun,
+    model: str,
+) -> Path:
     """Write a run of the answers to one task, replace an earlier import of them, and return its folder.
 
     Raises:
@@ -411,7 +422,10 @@ def _check_answers(entry: Entry, run: OutputRun) -> None:
 
 
 def _states(
-    spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOutput]
+    spec: RunSpec,
+    entry: Entry,
+    task: Task,
+    outputs: Iterable[ForeignOutput],
 ) -> Iterator[RequestState]:
     """Yield the request states. Repeats of an example share an instance object: HELM's metrics rely on that."""
     instances: dict[str, Instance] = {}

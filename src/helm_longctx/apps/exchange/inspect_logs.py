@@ -70,7 +70,10 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
 
 
 def _missing(
-    header: _Row, about: _Row, answers: Sequence[ForeignAnswer], path: Path
+    header: _Row,
+    about: _Row,
+    answers: Sequence[ForeignAnswer],
+    path: Path,
 ) -> Iterator[ForeignAnswer]:
     """Yield an answer without a text for each sample that an unfinished evaluation did not log."""
     status = header.get("status")

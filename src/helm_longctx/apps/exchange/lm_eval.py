@@ -258,7 +258,10 @@ def _write_samples(path: Path, result: TaskResult) -> int:
 
 
 def _sample(
-    number: int, result: TaskResult, asked: QuestionRecord, record: Mapping[str, Any]
+    number: int,
+    result: TaskResult,
+    asked: QuestionRecord,
+    record: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
     prompt = asked.prompt

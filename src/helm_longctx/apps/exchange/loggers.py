@@ -85,7 +85,12 @@ def log_scores(
     return lines
 
 
-def _log(program: str, target: str, name: str, points: _Points) -> None:
+def _log(
+    program: str,
+    target: str,
+    name: str,
+    points: _Points,
+) -> None:
     if program == "wandb":
         import wandb
 

@@ -106,7 +106,10 @@ def wide_tables(boards: Iterable[Board]) -> Iterator[_Wide]:
 
 
 def write_tables(
-    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, kind: str
+    suite: Suite,
+    benchmarks: Sequence[Benchmark],
+    folder: Path,
+    kind: str,
 ) -> Iterator[tuple[Path, int]]:
     """Write the long and the wide tables of a suite, and yield the files and their numbers of rows.
 
@@ -370,7 +373,12 @@ def _number(row: _Row, name: str, location: str) -> float | None:
         ) from error
 
 
-def _whole(row: _Row, name: str, location: str, default: int) -> int:
+def _whole(
+    row: _Row,
+    name: str,
+    location: str,
+    default: int,
+) -> int:
     number = _number(row, name, location)
     if number is None:
         return default
@@ -397,7 +405,10 @@ _ABOUT = (
 
 
 def write_paper_tables(
-    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, kind: str
+    suite: Suite,
+    benchmarks: Sequence[Benchmark],
+    folder: Path,
+    kind: str,
 ) -> Iterator[tuple[Path, int]]:
     """Write `scores.md`, or `scores.tex` for papers with booktabs, with a table for each benchmark and length.
 

@@ -220,7 +220,10 @@ class _Sample:
 
 
 def _run_gate(
-    models: tuple[str, str], arguments: Mapping[str, Any], goal: Goal, prints: TextIO
+    models: tuple[str, str],
+    arguments: Mapping[str, Any],
+    goal: Goal,
+    prints: TextIO,
 ) -> int:
     """Make the gate, and return its exit status."""
     from helm_longctx.config.settings import make_settings

@@ -274,7 +274,10 @@ def divergence(base: Distribution, candidate: Distribution) -> float:
 
 
 def _share_out(
-    shares: Sequence[float], budget: float, rest: float, most: float
+    shares: Sequence[float],
+    budget: float,
+    rest: float,
+    most: float,
 ) -> list[float]:
     """Return the probabilities of tokens whose divergence from their shares is least.
 

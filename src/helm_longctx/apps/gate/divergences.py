@@ -228,7 +228,12 @@ class _Levels:
         lengths: number of lengths.
     """
 
-    def __init__(self, looks: Looks, parts: int, lengths: int):
+    def __init__(
+        self,
+        looks: Looks,
+        parts: int,
+        lengths: int,
+    ):
         others = 2 * parts + lengths
         self.divergence = OF_DIVERGENCE * ONE_SIDED / max(parts, 1)
         self.other = (1 - OF_DIVERGENCE) * ONE_SIDED / others
@@ -344,7 +349,12 @@ class _Judged(NamedTuple):
     verdict: Verdict
 
 
-def _judge(values: Floats, measure: _Measure, error: float, passing: float) -> _Judged:
+def _judge(
+    values: Floats,
+    measure: _Measure,
+    error: float,
+    passing: float,
+) -> _Judged:
     """Decide on a measure of a part.
 
     Args:
@@ -518,7 +528,11 @@ def _sign_p_value(values: Sequence[float]) -> float:
 
 
 def visible_divergence(
-    questions: int, parts: int, margin: float, ratio: float, power: float
+    questions: int,
+    parts: int,
+    margin: float,
+    ratio: float,
+    power: float,
 ) -> float:
     """Return about the smallest mean divergence of a part that is called worse with a probability.
 

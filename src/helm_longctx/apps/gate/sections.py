@@ -55,7 +55,10 @@ _VERDICTS = {
 
 
 def write_gate_page(
-    gate: Gate, sections: Sequence[Section], name: str, folder: Path
+    gate: Gate,
+    sections: Sequence[Section],
+    name: str,
+    folder: Path,
 ) -> Path:
     """Write the page and its data, and return the page's file.
 
@@ -288,7 +291,10 @@ def _plot(gate: Gate) -> Figure:
 
 
 def _parts(
-    name: str, title: str, parts: Mapping[str, GatePart], question: GateQuestion
+    name: str,
+    title: str,
+    parts: Mapping[str, GatePart],
+    question: GateQuestion,
 ) -> Table:
     columns = (
         Column("part", is_number=False),
@@ -339,7 +345,10 @@ def _part_row(name: str, part: GatePart) -> list[Cell]:
 
 
 def _agreements(
-    name: str, title: str, first: str, rows: Iterable[ArmAgreement]
+    name: str,
+    title: str,
+    first: str,
+    rows: Iterable[ArmAgreement],
 ) -> Table:
     columns = (
         Column(first, is_number=False),

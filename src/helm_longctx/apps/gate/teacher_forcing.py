@@ -64,7 +64,10 @@ def find_way(deployments: tuple[str, str]) -> Way:
 
 
 def read_questions(
-    runner: LongContextRunner, spec: RunSpec, most: int, way: Way
+    runner: LongContextRunner,
+    spec: RunSpec,
+    most: int,
+    way: Way,
 ) -> Iterator[Asked]:
     """Yield questions of a run with their first gold answers, about evenly spaced.
 
@@ -348,7 +351,10 @@ def _is_twice(compared: Compared) -> bool:
 
 
 def cost_of_question(
-    tokens: int, deployments: tuple[str, str], way: Way, is_twice: bool = False
+    tokens: int,
+    deployments: tuple[str, str],
+    way: Way,
+    is_twice: bool = False,
 ) -> float:
     """Return the dollars of all requests about a question; 0 for a deployment whose prices are not known.
 

@@ -122,7 +122,10 @@ def _agreement_table(title: str, compared: Sequence[_Compared]) -> Table:
 
 
 def _interval_text(
-    value: float, low: float, high: float, show: Callable[[float | None], str]
+    value: float,
+    low: float,
+    high: float,
+    show: Callable[[float | None], str],
 ) -> str:
     """Return a cell such as `0.52`, with the interval `0.38–0.65` on the next line if there is one."""
     return "\n".join(filter(None, (show(value), range_text(low, high, show))))
@@ -144,7 +147,9 @@ def judge_check(
     more: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[FILE]...", help="More files for --compare.", show_default=False
+            metavar="[FILE]...",
+            help="More files for --compare.",
+            show_default=False,
         ),
     ] = None,
     judge: Annotated[
@@ -217,7 +222,12 @@ def judge_check(
         raise InputError(f"judge-check: no reply of {', '.join(without)} has a verdict")
 
 
-def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Results:
+def _ask(
+    judge: str,
+    repeats: int,
+    output_path: Path,
+    local_path: Path,
+) -> Results:
     from helm_longctx.apps.judge_checks.ratings import Results, digest_checks
     from helm_longctx.helm_api import (
         CACHE_DIR,

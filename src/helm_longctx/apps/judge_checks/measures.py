@@ -308,7 +308,11 @@ def differences(rows: pd.DataFrame) -> list[tuple[str, str, Comparison]]:
     """
     judged = rows[rows["state"] == "judged"]
     rights = judged.assign(right=judged["right"].astype(float))
-    shares = rights.pivot_table(index="id", columns="judge", values="right")
+    shares = rights.pivot_table(
+        index="id",
+        columns="judge",
+        values="right",
+    )
     base = _base(judged).groupby(judged["id"]).first()
     compared = []
     for one, other in combinations(rows["judge"].unique(), 2):
@@ -332,7 +336,11 @@ def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, RaterAgreement]]:
     """
     first = rows[rows["repeat"] == 0]
     for task, task_rows in first.groupby("task", sort=False):
-        scores = task_rows.pivot(index="id", columns="judge", values="score")
+        scores = task_rows.pivot(
+            index="id",
+            columns="judge",
+            values="score",
+        )
         expected = (
             task_rows.groupby("id")["expected_score"].first().reindex(scores.index)
         )
@@ -362,7 +370,11 @@ def _mean(
 
 
 def _difference(
-    name: str, scores: ArrayLike, others: ArrayLike, rows: pd.DataFrame, about: str
+    name: str,
+    scores: ArrayLike,
+    others: ArrayLike,
+    rows: pd.DataFrame,
+    about: str,
 ) -> Measure:
     """Take the mean difference of two scores. It can have either sign, so it has the interval of a comparison."""
     effect = compare_pairs(scores, others, list(_base(rows))).effect
@@ -376,7 +388,12 @@ def _base(rows: pd.DataFrame) -> pd.Series[str]:
     return rows["like"].fillna(rows["id"])
 
 
-def _gain(judged: pd.DataFrame, kind: str, name: str, about: str) -> Measure:
+def _gain(
+    judged: pd.DataFrame,
+    kind: str,
+    name: str,
+    about: str,
+) -> Measure:
     """Measure how much more a judge gives for variations than for the varied items, minus the expected difference."""
     excess = (judged["score"] - judged["expected_score"]).groupby(judged["id"]).mean()
     pairs = judged[judged["kind"] == kind].drop_duplicates("id").dropna(subset="like")

@@ -168,7 +168,11 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
             f"{first['rater']} rated {shorten(first['id'])} twice by {first['metric']};"
             " keep one rating"
         )
-    return rows.pivot(index=keys, columns="rater", values="value")
+    return rows.pivot(
+        index=keys,
+        columns="rater",
+        values="value",
+    )
 
 
 def _run_ratings(run: Path) -> Iterator[_Rating]:

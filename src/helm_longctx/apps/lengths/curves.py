@@ -98,7 +98,10 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
 
 
 def _sweep_table(
-    board: Board, sweep: Sweep, models: Mapping[ShownModel, _Levels], name: str
+    board: Board,
+    sweep: Sweep,
+    models: Mapping[ShownModel, _Levels],
+    name: str,
 ) -> Table:
     there = []
     for level in sweep.tasks:
@@ -194,7 +197,10 @@ def heat_sections(board: Board) -> list[Section]:
 
 
 def _heat_table(
-    board: Board, name: str, title: str, parts: Sequence[str]
+    board: Board,
+    name: str,
+    title: str,
+    parts: Sequence[str],
 ) -> Figure | None:
     rows: list[dict[str, Any]] = []
     models = all_models(board)
@@ -321,7 +327,11 @@ def depth_sections(board: Board) -> list[Section]:
 
 
 def _depth_maps(
-    board: Board, results: Sequence[Result], name: str, title: str, about: str
+    board: Board,
+    results: Sequence[Result],
+    name: str,
+    title: str,
+    about: str,
 ) -> Figure:
     groups: dict[tuple[ShownModel, int | None], list[Result]] = defaultdict(list)
     tasks: dict[int | None, set[str]] = defaultdict(set)

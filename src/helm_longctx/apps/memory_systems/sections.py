@@ -179,7 +179,13 @@ def find_tables(
     for model in models:
         if model in others:
             name = show_model(model)
-            elsewhere.append(_System(name=name, model=model, is_other_reader=True))
+            elsewhere.append(
+                _System(
+                    name=name,
+                    model=model,
+                    is_other_reader=True,
+                )
+            )
     tables = []
     for reader, own in systems_of.items():
         if len(own) > 1 or elsewhere:
@@ -215,7 +221,11 @@ def _make_table(
     for board in boards:
         for length in board.lengths:
             for task in board.benchmark.tasks:
-                test = _Test(board=board, task=task, length=length)
+                test = _Test(
+                    board=board,
+                    task=task,
+                    length=length,
+                )
                 if any(test.find_score(system) for system in systems):
                     tests.append(test)
     return _ReaderTable(

@@ -198,7 +198,10 @@ def _fit(
 
 
 def _covariances(
-    table: Floats, compared: Floats, strengths: Floats, codes: NDArray[np.intp]
+    table: Floats,
+    compared: Floats,
+    strengths: Floats,
+    codes: NDArray[np.intp],
 ) -> tuple[Floats, Floats]:
     """Return the covariances of the strengths: for independent comparisons, and over groups.
 

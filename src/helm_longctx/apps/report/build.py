@@ -120,7 +120,10 @@ def _helm_page(server: str, run: Run, instance: str = "") -> str:
 
 
 def write_instance_pages(
-    report: Report, boards: Sequence[Board], folder: Path, server: str
+    report: Report,
+    boards: Sequence[Board],
+    folder: Path,
+    server: str,
 ) -> list[Path]:
     """Write a page for each run entry. Raises an `InputError` if a file of a run is damaged."""
     entries: dict[tuple[str, str], list[_OwnRun]] = {}
@@ -138,7 +141,11 @@ def write_instance_pages(
 
 
 def _write_page(
-    report: Report, group: str, runs: Sequence[_OwnRun], path: Path, server: str
+    report: Report,
+    group: str,
+    runs: Sequence[_OwnRun],
+    path: Path,
+    server: str,
 ) -> None:
     instances: dict[RecordKey, _Instance] = {}
     for number, (run, results) in enumerate(runs):
@@ -363,7 +370,10 @@ def _condition_sections(board: Board, server: str) -> list[Section]:
 
 
 def _row(
-    run: Run, results: Sequence[Result], names: Sequence[str], page: str
+    run: Run,
+    results: Sequence[Result],
+    names: Sequence[str],
+    page: str,
 ) -> list[Cell]:
     first = results[0]
     answers = list(chain.from_iterable(result.answers for result in results))

@@ -141,7 +141,10 @@ def _answer(
 
 
 def _floor_answer(
-    question: str, board: Board, ranking: Sequence[Result], floors: Sequence[Result]
+    question: str,
+    board: Board,
+    ranking: Sequence[Result],
+    floors: Sequence[Result],
 ) -> HeadlineAnswer:
     about = "Floors need no understanding of the context, so they have no rank."
     if not floors:
@@ -199,7 +202,10 @@ def _certainty(
 
 
 def _outside(
-    board: Board, best: Result, others: Sequence[Result], differences: Differences
+    board: Board,
+    best: Result,
+    others: Sequence[Result],
+    differences: Differences,
 ) -> str:
     """Say why models have no rank, and how the user's own compare with the best one on the tasks that both have."""
     texts = []
@@ -237,7 +243,11 @@ def _score_text(result: Result) -> str:
 
 
 def _plot(
-    board: Board, part: str, length: int | None, ranking: Sequence[Result], name: str
+    board: Board,
+    part: str,
+    length: int | None,
+    ranking: Sequence[Result],
+    name: str,
 ) -> Figure | None:
     models = shown_models(ranking)
     floors = board.floors(part, length)
@@ -319,7 +329,10 @@ def _table(
 
 
 def _lines(
-    board: Board, part: str, length: int | None, ranks: Iterable[ShownModel]
+    board: Board,
+    part: str,
+    length: int | None,
+    ranks: Iterable[ShownModel],
 ) -> list[tuple[Cell, ShownModel, str]]:
     """Return the name, the model and the context of each row.
 

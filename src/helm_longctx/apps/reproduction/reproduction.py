@@ -139,7 +139,10 @@ def _choose_results(
 
 
 def _choose_result(
-    protocol: Protocol, entry: Entry, task: str, results: Iterable[Result]
+    protocol: Protocol,
+    entry: Entry,
+    task: str,
+    results: Iterable[Result],
 ) -> Result | None:
     """Return the result of a task that fits an entry best, or None if no run of the task has the protocol's metric."""
     fitting = []
@@ -357,7 +360,10 @@ def _plain(model: str) -> str:
 
 
 def judge_agreement(
-    own: Measurement, row: Reported, protocol: Protocol, effort: str | None
+    own: Measurement,
+    row: Reported,
+    protocol: Protocol,
+    effort: str | None,
 ) -> ReproductionVerdict:
     """Say whether a measurement agrees with a published number.
 

@@ -114,7 +114,10 @@ class Subset:
 
 
 def find_subset(
-    scores: CellScores, wish: float, most: float, seed: int = 0
+    scores: CellScores,
+    wish: float,
+    most: float,
+    seed: int = 0,
 ) -> Subset | None:
     """Return the cheapest rows, columns and share of questions with an agreement, or None if there is no such subset.
 
@@ -155,7 +158,10 @@ def find_subset(
 
 
 def agreement(
-    scores: CellScores, subset: Subset, reference: Floats, seed: int = 1
+    scores: CellScores,
+    subset: Subset,
+    reference: Floats,
+    seed: int = 1,
 ) -> Correlation:
     """Correlate a subset's means with a reference over the same models, with its interval.
 
@@ -184,7 +190,10 @@ def _indices(chosen: _Choices) -> tuple[int, ...]:
 
 
 def _agreements(
-    draws: list[tuple[Floats, Floats]], rows: _Choices, columns: _Choices, wish: float
+    draws: list[tuple[Floats, Floats]],
+    rows: _Choices,
+    columns: _Choices,
+    wish: float,
 ) -> Floats:
     """Return the least agreement of each subset in the draws: 0 for one whose means do not differ.
 
@@ -386,7 +395,10 @@ def _propose(
 
 
 def search_half(
-    scores: CellScores, wish: float, most: float, seed: int = 0
+    scores: CellScores,
+    wish: float,
+    most: float,
+    seed: int = 0,
 ) -> tuple[Subset | None, CellScores]:
     """Find the cheapest subset on half of the models, and return it with the scores of the other half.
 
@@ -500,7 +512,11 @@ def subset(
     ] = 0.95,
     price: Annotated[
         float,
-        typer.Option(min=0.001, max=1, help="Maximum price, as a share of the whole."),
+        typer.Option(
+            min=0.001,
+            max=1,
+            help="Maximum price, as a share of the whole.",
+        ),
     ] = 0.25,
     to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path(
         "subset.conf"

@@ -31,7 +31,12 @@ def answer_by_counting(messages: Sequence[Message]) -> str | None:
     return f"<answer>{_answer(kind, rarest, words, counts[rarest])}</answer>"
 
 
-def _answer(kind: str, word: str, words: Sequence[str], count: int) -> str:
+def _answer(
+    kind: str,
+    word: str,
+    words: Sequence[str],
+    count: int,
+) -> str:
     if kind == "find_duplicates_tool":
         return "yes" if count > 1 else "no"
     if kind == "find_target_offsets_tool":

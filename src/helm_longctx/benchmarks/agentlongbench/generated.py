@@ -115,7 +115,11 @@ def _draw_world(random: Random) -> World:
         for section, values in entities[name].items():
             for value in values:
                 owners[section].setdefault(value, []).append(name)
-    return World(entities=entities, owners=owners, hidden=random.choice(names))
+    return World(
+        entities=entities,
+        owners=owners,
+        hidden=random.choice(names),
+    )
 
 
 def _draw_entity(random: Random) -> _Entity:
@@ -149,7 +153,10 @@ def _give_feedback(world: World, guess: str) -> dict[str, list[tuple[str, str]]]
 
 
 def _draw_conditions(
-    random: Random, world: World, first: str, is_verbose: bool
+    random: Random,
+    world: World,
+    first: str,
+    is_verbose: bool,
 ) -> dict[str, str]:
     """Return conditions by section that the hidden entity fulfils."""
     others = [name for name in SECTIONS if name != first]
@@ -234,7 +241,12 @@ def _draw_rounds(
         if guess == world.hidden:
             guess = random.choice([name for name in names if name != world.hidden])
         feedback = _give_feedback(world, guess)
-        turn = Round(number=number, guess=guess, lists=lists, feedback=feedback)
+        turn = Round(
+            number=number,
+            guess=guess,
+            lists=lists,
+            feedback=feedback,
+        )
         yield turn, _write_round(turn, conditions)
 
 
@@ -280,7 +292,11 @@ def _draw_log(random: Random, tokens: float, is_verbose: bool) -> Log:
             rounds.append(turn)
             messages += own
         tokens -= size
-    return Log(messages=messages, rounds=rounds, hidden=world.hidden)
+    return Log(
+        messages=messages,
+        rounds=rounds,
+        hidden=world.hidden,
+    )
 
 
 _ROUND = "The tool result for a round is the one that stands before the message of the user that starts with its number."

@@ -192,7 +192,10 @@ def _compare_truths(given: Any, tagged: str) -> float | None:
 
 
 def _compare_pairs(
-    given: Any, tagged: str, is_masked: bool, keeps_numbers: bool = False
+    given: Any,
+    tagged: str,
+    is_masked: bool,
+    keeps_numbers: bool = False,
 ) -> float | None:
     """Compare two names in order. The first one alone is worth half."""
     right = _gold_pair(given)

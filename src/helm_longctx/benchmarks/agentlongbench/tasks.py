@@ -221,7 +221,12 @@ _draw = lru_cache(maxsize=2)(draw_log)
 
 
 def generate(
-    task: Task, settings: Settings, root: DataRoot, *, kind: str, is_verbose: bool
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    *,
+    kind: str,
+    is_verbose: bool,
 ) -> Iterator[Example]:
     """Draw logs without knowledge, and a question about each. All kinds of questions are about the same logs."""
     system = MASKED[_find_prompt(kind, is_verbose)]
@@ -309,7 +314,12 @@ def _make_task(setting: str, name: str, explanation: str = "") -> Task:
         alias=name + end,
         title=title,
         template=NO_TEMPLATE,
-        load=partial(load, kind=kind, system=system, explanation=explanation),
+        load=partial(
+            load,
+            kind=kind,
+            system=system,
+            explanation=explanation,
+        ),
         score=score,
         scorers=scorers,
         can_read=scoring.can_read,

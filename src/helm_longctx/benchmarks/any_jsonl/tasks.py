@@ -81,7 +81,12 @@ class Padding:
         InputError: the file is malformed.
     """
 
-    def __init__(self, path: Path, count: Callable[[str], int], room: int):
+    def __init__(
+        self,
+        path: Path,
+        count: Callable[[str], int],
+        room: int,
+    ):
         texts = (row["text"] for row in JsonLines(path, {"text": str}))
         self._distractors = [Document(text, count(text + SEPARATOR)) for text in texts]
         self._path = path
@@ -89,7 +94,10 @@ class Padding:
         self._room = room
 
     def pad(
-        self, context: str, question: str, depth: float
+        self,
+        context: str,
+        question: str,
+        depth: float,
     ) -> tuple[str, float | None]:
         """Put the context among the first distractors that fit, in file order, so that prompts share beginnings.
 
@@ -338,7 +346,12 @@ _TITLES = {
 """The metrics that need no judge. For each of them there is a task whose score it is."""
 
 
-def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
+def _task(
+    name: str,
+    title: str,
+    headline: str,
+    judged: bool = False,
+) -> Task:
     return Task(
         name=name,
         title=title,

@@ -175,7 +175,10 @@ def _read_notebook(notebook: Mapping[str, object]) -> Iterator[PrintedScore]:
 
 
 def _read_line(
-    model: str, form: str, task: str, texts: Sequence[str]
+    model: str,
+    form: str,
+    task: str,
+    texts: Sequence[str],
 ) -> Iterator[PrintedScore]:
     for length, text in zip(_LENGTHS, texts, strict=False):
         path = f"{FOLDER}/94a73a3/babilong_evals/{model}/{task}_{length}_{form}.csv"
@@ -223,7 +226,11 @@ def _read_row(root: DataRoot, row: Mapping[str, str]) -> Iterator[PrintedScore]:
 
 
 def _best_form(
-    scores: OutputScores, model: str, task: str, length: str, lengths: Sequence[str]
+    scores: OutputScores,
+    model: str,
+    task: str,
+    length: str,
+    lengths: Sequence[str],
 ) -> float:
     """Return the accuracy in the form of the prompt that has the highest mean over the lengths of the table."""
     folder = f"{FOLDER}/a60bbf3/babilong_evals/{model}"
@@ -242,7 +249,10 @@ def _best_form(
 
 
 def _mean_of_tasks(
-    scores: OutputScores, model: str, length: str, lengths: Sequence[str]
+    scores: OutputScores,
+    model: str,
+    length: str,
+    lengths: Sequence[str],
 ) -> float:
     """Return the mean accuracy of the five tasks, each in its best form."""
     return sum(_best_form(scores, model, task, length, lengths) for task in MAIN) / len(

@@ -100,7 +100,10 @@ def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, name: str
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    name: str,
 ) -> Iterator[Example]:
     """Yield a task's samples in file order."""
     (path,) = task.paths(settings.length)

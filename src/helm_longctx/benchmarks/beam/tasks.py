@@ -469,7 +469,11 @@ def _find_sources(length: int) -> tuple[Source, ...]:
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, *, is_text: bool
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    *,
+    is_text: bool,
 ) -> Iterator[Example]:
     """Yield the questions in the order of the chats, and of the abilities of each."""
     path = find_source(settings.level).paths[0]

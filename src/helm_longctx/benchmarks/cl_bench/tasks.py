@@ -145,7 +145,10 @@ DELIMITER = "<|TASK|>"
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, path: str
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    path: str,
 ) -> Iterator[Example]:
     """Yield the tasks in file order, with their own messages."""
     for row in JsonLines(root / path, COLUMNS):
@@ -172,7 +175,11 @@ def load(
 
 
 def _task(
-    name: str, title: str, source: Source, questions: int, categories: list[str]
+    name: str,
+    title: str,
+    source: Source,
+    questions: int,
+    categories: list[str],
 ) -> Task:
     return Task(
         name=name,

@@ -99,7 +99,10 @@ _read = lru_cache(maxsize=1)(
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, domains: tuple[str, ...]
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    domains: tuple[str, ...],
 ) -> Iterator[Example]:
     """Load the questions of a task's domain in file order."""
     path = root / source_of(settings.level).path

@@ -71,7 +71,10 @@ _EARLY = 10
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, dataset: str
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    dataset: str,
 ) -> Iterator[Example]:
     """Yield the prompts of a data set at a length, in file order."""
     ruled = dataset == "Simplified RuleTaker"

@@ -231,7 +231,10 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 
 
 def _draw_recall(
-    facts: _Material, start: _Start, settings: Settings, name: str
+    facts: _Material,
+    start: _Start,
+    settings: Settings,
+    name: str,
 ) -> Example:
     things = [facts.possession() for _ in _DEPTHS]
     codes = [facts.number() for _ in _DEPTHS]
@@ -255,7 +258,10 @@ def _draw_recall(
 
 
 def _draw_paraphrase(
-    facts: _Material, start: _Start, settings: Settings, name: str
+    facts: _Material,
+    start: _Start,
+    settings: Settings,
+    name: str,
 ) -> Example:
     wanted = facts.possession()
     person = facts.name()
@@ -280,7 +286,10 @@ def _draw_paraphrase(
 
 
 def _draw_graph(
-    facts: _Material, start: _Start, settings: Settings, name: str
+    facts: _Material,
+    start: _Start,
+    settings: Settings,
+    name: str,
 ) -> Example:
     nodes = []
     for _ in range(_HOPS + 1):
@@ -319,7 +328,10 @@ def _arrow(node: _Owned, number: str, target: _Owned) -> str:
 
 
 def _draw_count(
-    facts: _Material, start: _Start, settings: Settings, name: str
+    facts: _Material,
+    start: _Start,
+    settings: Settings,
+    name: str,
 ) -> Example:
     wanted = facts.possession()
     number = facts.random.randint(_SIGHTINGS[0], _SIGHTINGS[1])
@@ -347,7 +359,10 @@ def _draw_count(
 
 
 def _draw_conversation(
-    facts: _Material, start: _Start, settings: Settings, name: str
+    facts: _Material,
+    start: _Start,
+    settings: Settings,
+    name: str,
 ) -> Example:
     topic = facts.possession()
     which = facts.random.randrange(_MENTIONS)

@@ -120,7 +120,10 @@ def search(children: Mapping[str, Sequence[str]], start: str, depth: int) -> lis
 
 
 def draw_edges(
-    rng: Random, count: int, depth: int, reached: int = _NODES_AT_DEPTH
+    rng: Random,
+    count: int,
+    depth: int,
+    reached: int = _NODES_AT_DEPTH,
 ) -> list[tuple[str, str]]:
     """Draw a random graph, grouped by the edges' first nodes.
 
@@ -193,7 +196,11 @@ _EXACT = r"Perform a BFS from node \1 and return only the nodes at exactly depth
 
 @take_sample
 def _load_hub(
-    task: Task, settings: Settings, root: DataRoot, kind: str, corrected: bool = False
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    kind: str,
+    corrected: bool = False,
 ) -> Iterator[Example]:
     """Load the rows of one operation and one length in file order. `depth` keeps only searches of that depth.
 
@@ -246,7 +253,11 @@ def _find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
 
 
 def generate(
-    task: Task, settings: Settings, root: DataRoot, kind: str, size: int | None = None
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    kind: str,
+    size: int | None = None,
 ) -> Iterator[Example]:
     """Draw graphs and operations with answers that are not empty. Each example has its own random generator.
 

@@ -66,7 +66,12 @@ class CitationAnnotator(ModelAnnotator):
 
     name = "citations"
 
-    def __init__(self, judge: str, auto_client: AutoClient, file_storage_path: str):
+    def __init__(
+        self,
+        judge: str,
+        auto_client: AutoClient,
+        file_storage_path: str,
+    ):
         folder = Path(file_storage_path)
         super().__init__(
             "citations are not judged",

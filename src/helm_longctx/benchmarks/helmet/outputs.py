@@ -158,7 +158,11 @@ def _category(task: Task) -> str:
 
 
 def _output(
-    name: _Name, rows: Sequence[Any], number: int, location: str, judged: bool
+    name: _Name,
+    rows: Sequence[Any],
+    number: int,
+    location: str,
+    judged: bool,
 ) -> Output:
     task = name.task
     row = rows[number]
@@ -198,7 +202,12 @@ def _output(
     )
 
 
-def _record(task: Task, row: _Row, first: Any, location: str) -> dict[str, Any]:
+def _record(
+    task: Task,
+    row: _Row,
+    first: Any,
+    location: str,
+) -> dict[str, Any]:
     """Return the fields that the task's scorer and its judge read."""
     names = {
         "question": "question",

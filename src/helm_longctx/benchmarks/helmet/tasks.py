@@ -224,7 +224,12 @@ _RAG_SIZES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
 
 
 def _rag(
-    name: str, title: str, test: str, demos: str, depths: int, load: Loader
+    name: str,
+    title: str,
+    test: str,
+    demos: str,
+    depths: int,
+    load: Loader,
 ) -> Task:
     def sources(length: int) -> tuple[ReleaseFile, ...]:
         # Demonstrations have three passages each at every length (HELMET configs: `k3`).

@@ -444,7 +444,11 @@ _API_TOKENS = 4096
 
 
 def _task(
-    name: str, suffix: str, templates: Mapping[str, str], variant: Variant, chat: bool
+    name: str,
+    suffix: str,
+    templates: Mapping[str, str],
+    variant: Variant,
+    chat: bool,
 ) -> Task:
     row = ROWS[name]
     compare = row.compare
@@ -495,7 +499,11 @@ def _task(
 
 
 def _category(
-    name: str, title: str, templates: Mapping[str, str], variant: Variant, chat: bool
+    name: str,
+    title: str,
+    templates: Mapping[str, str],
+    variant: Variant,
+    chat: bool,
 ) -> Category:
     tasks = (
         _task(task, f"_{name}" if name else "", templates, variant, chat)

@@ -259,7 +259,10 @@ DATASETS = tuple(
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, measure: str
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    measure: str,
 ) -> Iterator[Example]:
     """Yield the questions on each document, in file order."""
     (path,) = task.paths(None)
@@ -283,7 +286,11 @@ def load(
 
 
 def _examples(
-    name: str, number: str, document: str, asked: str, answer: str
+    name: str,
+    number: str,
+    document: str,
+    asked: str,
+    answer: str,
 ) -> Iterator[Example]:
     """Yield the example of a question; of a science fiction two, about the story and about the real world."""
     group = text_group(document)

@@ -87,7 +87,11 @@ class _Conversation(NamedTuple):
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, *, kinds: Sequence[str]
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    *,
+    kinds: Sequence[str],
 ) -> Iterator[Example]:
     """Yield the questions of some kinds in file order."""
     (path,) = task.paths(settings.length)
@@ -126,7 +130,10 @@ _QUESTION = Shape(
 
 
 def _make_example(
-    name: str, conversation: _Conversation, question: Row, errata: tuple[str, ...]
+    name: str,
+    conversation: _Conversation,
+    question: Row,
+    errata: tuple[str, ...],
 ) -> Example:
     kind = CATEGORIES[question["category"]]
     answer = str(_find_answer(question))

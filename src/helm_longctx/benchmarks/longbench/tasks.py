@@ -54,7 +54,12 @@ _Compare = Callable[[str, str, Sequence[str]], float]
 """(output, reference, all classes) → the score of one reference."""
 
 
-def score(record: Record, metric: str, first_line: bool, by_length: bool) -> Scores:
+def score(
+    record: Record,
+    metric: str,
+    first_line: bool,
+    by_length: bool,
+) -> Scores:
     """Return the score of the best reference, or nothing if it cannot be computed.
 
     Args:
@@ -183,7 +188,10 @@ _CODE_END = "Next line of code:\n"
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, columns: Types
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    columns: Types,
 ) -> Iterator[Example]:
     """Load the questions in file order."""
     (path,) = task.paths(settings.length)

@@ -176,7 +176,12 @@ def _score_summary(record: Record) -> Scores:
     }
 
 
-def _scores(record: Record, metric: str, value: float, passed: bool) -> Scores:
+def _scores(
+    record: Record,
+    metric: str,
+    value: float,
+    passed: bool,
+) -> Scores:
     classes = (str(record.get(name, "")).lower() for name in ("language", "difficulty"))
     return {
         metric: value,

@@ -66,7 +66,10 @@ _PLACEHOLDERS = {"question": "$Q$", **{letter: f"$C_{letter}$" for letter in LET
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, follow_up: str | None = None
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    follow_up: str | None = None,
 ) -> Iterator[Example]:
     """Load the questions in file order.
 
@@ -194,7 +197,12 @@ def _ask_to_reason(example: Example) -> Example:
     )
 
 
-def _task(name: str, title: str, template: str, follow_up: str | None = None) -> Task:
+def _task(
+    name: str,
+    title: str,
+    template: str,
+    follow_up: str | None = None,
+) -> Task:
     return Task(
         name=name,
         title=title,

@@ -76,7 +76,10 @@ def source_of(length: int) -> HubZip:
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, boxed: bool
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    boxed: bool,
 ) -> Iterator[Example]:
     """Yield the questions at a length in file order, with their own prompts.
 

@@ -120,7 +120,12 @@ def _load_mmlu(task: Task, settings: Settings, root: DataRoot) -> Iterator[Examp
         yield _example(f"mmlu-{subject}", system.format(title), user, answers)
 
 
-def _example(name: str, system: str, user: str, answers: list[str]) -> Example:
+def _example(
+    name: str,
+    system: str,
+    user: str,
+    answers: list[str],
+) -> Example:
     messages = [
         {"role": "system", "content": system},
         {"role": "user", "content": user},

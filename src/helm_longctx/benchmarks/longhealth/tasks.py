@@ -61,7 +61,10 @@ class _Draw(NamedTuple):
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, setting: _Setting
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    setting: _Setting,
 ) -> Iterator[Example]:
     """Load the prompts in the official order: all prompts of a question follow each other."""
     if settings.codec is None:
@@ -177,7 +180,10 @@ class _Selection:
         return self._room - len(self._encode(question)) - len(self._encode(options))
 
     def select(
-        self, room: int, answering: Iterable[str], others: Iterable[str]
+        self,
+        room: int,
+        answering: Iterable[str],
+        others: Iterable[str],
     ) -> list[str]:
         """Return the documents that fit: first those with the answer, then others. The last one is cut."""
         selected = []

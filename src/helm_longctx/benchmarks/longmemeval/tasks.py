@@ -89,7 +89,12 @@ def find_source(name: str) -> HubFile:
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, *, form: Form, kinds: Sequence[str]
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    *,
+    form: Form,
+    kinds: Sequence[str],
 ) -> Iterator[Example]:
     """Yield a task's questions in file order."""
     (path,) = task.paths(settings.length)

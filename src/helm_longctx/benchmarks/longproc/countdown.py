@@ -108,7 +108,11 @@ class _Search:
         return None
 
     def _follow(
-        self, equation: str, result: Number | None, left: list[int], depth: int
+        self,
+        equation: str,
+        result: Number | None,
+        left: list[int],
+        depth: int,
     ) -> list[str] | None:
         """Continue the search with a result. Returns the equations that follow, or None if the branch is dropped."""
         # Negative results cannot occur, because the larger number comes first.

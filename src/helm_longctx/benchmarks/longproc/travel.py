@@ -162,7 +162,10 @@ class _Search:
     log: list[str] = field(default_factory=list)
 
     def arrange(
-        self, day: int, plan: list[_Stop], free: Sequence[_Constraint]
+        self,
+        day: int,
+        plan: list[_Stop],
+        free: Sequence[_Constraint],
     ) -> list[_Stop] | None:
         """Complete a plan from a day on. Returns None if that is impossible.
 
@@ -213,7 +216,12 @@ class _Search:
         self._write(depth + 1, prompts.TRAVEL_FAIL, day=day)
         return None
 
-    def _is_feasible(self, stop: _Stop, plan: Sequence[_Stop], depth: int) -> bool:
+    def _is_feasible(
+        self,
+        stop: _Stop,
+        plan: Sequence[_Stop],
+        depth: int,
+    ) -> bool:
         """Return whether there is a flight to the stop, and the stop ends before the next fixed days begin."""
         self._write(
             depth,

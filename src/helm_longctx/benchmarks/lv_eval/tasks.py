@@ -91,7 +91,11 @@ def _score_plain(record: Record, words: _Words) -> Scores:
 
 
 def _score_with_gate(
-    record: Record, words: _Words, ignored: frozenset[str], least: float, always: bool
+    record: Record,
+    words: _Words,
+    ignored: frozenset[str],
+    least: float,
+    always: bool,
 ) -> Scores:
     """Compute F1, but 0 if the output has less than the share `least` of the keywords.
 

@@ -149,14 +149,20 @@ COLUMNS: Types = {
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, needles: int
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    needles: int,
 ) -> Iterator[Example]:
     """Load the conversations of the bin in file order."""
     return (example for _, example in _bin_rows(root / PATH, needles, settings.level))
 
 
 def load_shuffled(
-    task: Task, settings: Settings, root: DataRoot, needles: int
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    needles: int,
 ) -> Iterator[Example]:
     """Load the conversations of the bin in HELMET's order."""
     path = root / PATH
@@ -200,7 +206,10 @@ def _bin_rows(path: Path, needles: int, length: int) -> Iterator[tuple[int, Exam
 
 
 def _example(
-    row: Row, number: int, messages: Sequence[Message], tokens: int | None
+    row: Row,
+    number: int,
+    messages: Sequence[Message],
+    tokens: int | None,
 ) -> Example:
     return Example(
         id=f"mrcr-{number}",

@@ -231,7 +231,10 @@ def _simplify(text: str) -> str:
 
 
 def _match_list(
-    gold: str, answer: str, wanted: Sequence[_Number], tolerance: float
+    gold: str,
+    answer: str,
+    wanted: Sequence[_Number],
+    tolerance: float,
 ) -> bool:
     """Whether an answer has the numbers of a list in its order."""
 
@@ -250,7 +253,10 @@ def _match_list(
 
 
 def _match_numbers(
-    gold: str, answer: str, wanted: Sequence[_Number], tolerance: float
+    gold: str,
+    answer: str,
+    wanted: Sequence[_Number],
+    tolerance: float,
 ) -> bool:
     """Whether each number of the right answer is in an answer, whose words also have to be right."""
     numbers = _find_numbers(answer)

@@ -137,7 +137,11 @@ class _Asked(NamedTuple):
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, *, is_hard: bool
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    *,
+    is_hard: bool,
 ) -> Iterator[Example]:
     """Yield the questions in file order, those of OfficeQA Pro or all."""
     rows = read_csv(root / QUESTIONS.path, _COLUMNS)
@@ -175,7 +179,10 @@ def _name_file(address: re.Match[str]) -> str:
 
 
 def _make_example(
-    settings: Settings, root: DataRoot, row: Mapping[str, str], asked: _Asked
+    settings: Settings,
+    root: DataRoot,
+    row: Mapping[str, str],
+    asked: _Asked,
 ) -> Example:
     sources = []
     for file in asked.files:

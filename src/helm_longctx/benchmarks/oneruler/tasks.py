@@ -257,7 +257,11 @@ class _Needles(NamedTuple):
 
 
 def hide_needles(
-    needles: _Needles, material: Material, tokens: int, count: CountTokens, seed: int
+    needles: _Needles,
+    material: Material,
+    tokens: int,
+    count: CountTokens,
+    seed: int,
 ) -> Iterator[OneRulerSample]:
     """Yield samples of a task about needles without end."""
     random = Random(seed)
@@ -346,7 +350,11 @@ class _Lists(NamedTuple):
 
 
 def _list_words(
-    lists: _Lists, material: Material, tokens: int, count: CountTokens, seed: int
+    lists: _Lists,
+    material: Material,
+    tokens: int,
+    count: CountTokens,
+    seed: int,
 ) -> Iterator[OneRulerSample]:
     """Yield samples of a task about lists without end.
 

@@ -113,7 +113,10 @@ def find_real_rows(length: int) -> HubRows:
 
 @take_sample
 def load_synth(
-    task: Task, settings: Settings, root: DataRoot, column: str
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    column: str,
 ) -> Iterator[Example]:
     """Yield the questions on the texts of a data set, in file order."""
     (path,) = task.paths(settings.length)

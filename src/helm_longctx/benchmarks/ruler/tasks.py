@@ -318,7 +318,10 @@ def track_variables(script: Script) -> Iterator[Draw]:
 
 
 def draw_chain(
-    rng: Random, letters: int, draw_value: Callable[[], str], size: int
+    rng: Random,
+    letters: int,
+    draw_value: Callable[[], str],
+    size: int,
 ) -> Draw:
     """Draw variables with names of `letters` letters, and hide their assignments.
 
@@ -532,7 +535,10 @@ ANSWER_TOKENS = 32
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, samples: Samples
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    samples: Samples,
 ) -> Iterator[Example]:
     """Draw the samples of a task."""
     script = generation.make_script(task, settings, root, task.output_tokens(settings))

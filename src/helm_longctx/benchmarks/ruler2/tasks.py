@@ -602,7 +602,11 @@ _LAST = partial(_score_match, combine=match_last)
 
 
 def load(
-    task: Task, settings: Settings, root: DataRoot, samples: _Samples, evidence: str
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    samples: _Samples,
+    evidence: str,
 ) -> Iterator[Example]:
     """Draw the samples of a task.
 
@@ -656,7 +660,12 @@ def _task(
     )
 
 
-def _solve(name: str, title: str, problem: str, ending: str) -> Task:
+def _solve(
+    name: str,
+    title: str,
+    problem: str,
+    ending: str,
+) -> Task:
     samples = partial(
         _number_questions,
         wanted="letter",

@@ -305,7 +305,11 @@ def _ask_apart(
 
 @take_sample
 def load(
-    task: Task, settings: Settings, root: DataRoot, name: str, apart: bool
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    name: str,
+    apart: bool,
 ) -> Iterator[Example]:
     """Load the questions context by context, so that prompts on the same context follow each other.
 
@@ -372,7 +376,10 @@ def _fields(row: Row, turn: Row) -> _Fields:
 
 
 def _record(
-    row: Row, turn: Row, name: str, needles: Mapping[str, Any]
+    row: Row,
+    turn: Row,
+    name: str,
+    needles: Mapping[str, Any],
 ) -> dict[str, Any]:
     if len(BUDGETS[name]) > 1:
         subtask = turn["task"]

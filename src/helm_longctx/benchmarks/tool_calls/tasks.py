@@ -214,7 +214,11 @@ class _Material:
         names = {}
         for role in _ROLES:
             names[role] = self.random.choice(read_material()["parameters"][role])
-        return _Tool(name=self.tool_name(), action=action, names=names)
+        return _Tool(
+            name=self.tool_name(),
+            action=action,
+            names=names,
+        )
 
     def values(self, action: Mapping[str, Any]) -> dict[str, Any]:
         """Draw the arguments of a call by role, without a ticket."""
@@ -454,7 +458,12 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         yield example
 
 
-def _draw_example(task: Task, settings: Settings, name: str, text: int) -> Example:
+def _draw_example(
+    task: Task,
+    settings: Settings,
+    name: str,
+    text: int,
+) -> Example:
     """Draw an example.
 
     Args:
@@ -499,7 +508,12 @@ def _draw_example(task: Task, settings: Settings, name: str, text: int) -> Examp
     )
 
 
-def _fill(settings: Settings, filler: _Filler, log: _Log, rest: str) -> list[str]:
+def _fill(
+    settings: Settings,
+    filler: _Filler,
+    log: _Log,
+    rest: str,
+) -> list[str]:
     """Return the entries of a log that fills the length, with what the question needs between them."""
     tokens = FILL * settings.level - estimate_tokens(rest) - _INSTRUCTIONS
     for _, needle in log.needles:

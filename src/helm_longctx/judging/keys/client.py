@@ -281,7 +281,12 @@ def judge_client(
 class RenewingClient(Client):
     """Sends requests with the current key. A request whose key is refused is sent once more with a new key."""
 
-    def __init__(self, build: Callable[[str], Client], keys: _KeySource, origin: str):
+    def __init__(
+        self,
+        build: Callable[[str], Client],
+        keys: _KeySource,
+        origin: str,
+    ):
         self._build = build
         self._keys = keys
         self._origin = origin

@@ -282,7 +282,10 @@ def check_models(
 
 
 def _check(
-    name: str, client: Any, models: list[ListedModel], state: Availability
+    name: str,
+    client: Any,
+    models: list[ListedModel],
+    state: Availability,
 ) -> tuple[bool | None, str]:
     server = client.client.base_url
     deployment = get_model_deployment(name)

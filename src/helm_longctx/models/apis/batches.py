@@ -151,7 +151,12 @@ class Service(ABC):
     def __init__(self, client: Any, run_path: Path): ...
 
     @abstractmethod
-    def line(self, name: str, route: str, body: Body) -> bytes:
+    def line(
+        self,
+        name: str,
+        route: str,
+        body: Body,
+    ) -> bytes:
         """Return a request in the format of the file."""
 
     @abstractmethod

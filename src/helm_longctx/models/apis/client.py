@@ -406,7 +406,10 @@ class ProviderClient(ApiClient):
             return {**self.join_stream(timed), "first_token_seconds": timed.seconds}
 
     def post(
-        self, path: str, body: Body, headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        body: Body,
+        headers: Mapping[str, str] | None = None,
     ) -> Body:
         """Send a body once to a path of the server that no request of HELM's has, and return the reply.
 

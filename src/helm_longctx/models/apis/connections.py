@@ -306,7 +306,12 @@ def _set_options(opened: socket.socket) -> None:
             opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), _KEEP_ALIVE)
 
 
-def _open_socks(host: str, port: int, proxy: _Proxy, clock: Clock) -> Any:
+def _open_socks(
+    host: str,
+    port: int,
+    proxy: _Proxy,
+    clock: Clock,
+) -> Any:
     import socks
 
     http: Any = clock.http
@@ -328,7 +333,12 @@ def _open_socks(host: str, port: int, proxy: _Proxy, clock: Clock) -> Any:
     return opened
 
 
-def _open_tunnel(host: str, port: int, proxy: _Proxy, clock: Clock) -> Any:
+def _open_tunnel(
+    host: str,
+    port: int,
+    proxy: _Proxy,
+    clock: Clock,
+) -> Any:
     http: Any = clock.http
     stream: Any = _open_socket(proxy.url.host, proxy.port, clock)
     if proxy.url.scheme == "https":

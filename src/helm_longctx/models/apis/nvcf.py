@@ -35,7 +35,12 @@ class FunctionTransport:
         InputError: `base_url` is not the address of a function.
     """
 
-    def __init__(self, transport: Any, http: Any, base_url: str):
+    def __init__(
+        self,
+        transport: Any,
+        http: Any,
+        base_url: str,
+    ):
         address = _FUNCTION.match(base_url)
         if address is None:
             raise bad_argument(

@@ -59,7 +59,12 @@ class TokenError(FailureError):
         late: whether the server did not answer in time.
     """
 
-    def __init__(self, message: str, refused: bool, late: bool = False):
+    def __init__(
+        self,
+        message: str,
+        refused: bool,
+        late: bool = False,
+    ):
         super().__init__(
             Failure.BAD_KEY if refused else Failure.TEMPORARY, redact(message)
         )

@@ -118,7 +118,12 @@ class Parameters:
                 body = change.apply(body)
         return body
 
-    def learn(self, error: Exception, sent: Body, asked: Collection[str] = ()) -> bool:
+    def learn(
+        self,
+        error: Exception,
+        sent: Body,
+        asked: Collection[str] = (),
+    ) -> bool:
         """Learn from the error after a body was sent. Return whether the same request can be sent in another form.
 
         Args:

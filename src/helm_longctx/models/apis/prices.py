@@ -82,7 +82,11 @@ class Prices:
         return self.saving(write) + (requests - 1) * self.saving(read) > 0
 
     def warming_pays(
-        self, shared: int, rest: int, requests: int, write_price: float = 1.0
+        self,
+        shared: int,
+        rest: int,
+        requests: int,
+        write_price: float = 1.0,
     ) -> bool:
         """Return whether it is cheaper to send one request before a batch, and to read its beginning in the batch.
 

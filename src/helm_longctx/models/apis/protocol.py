@@ -199,7 +199,10 @@ def cut_at_stop(text: str, stops: list[str]) -> str:
 
 
 def make_result(
-    request: Request, text: str, ending: str, reasoning: str | None = None
+    request: Request,
+    text: str,
+    ending: str,
+    reasoning: str | None = None,
 ) -> RequestResult:
     """Return the result of a request that has an answer: its text, why it ended, and the reasoning before it."""
     if reasoning is None:

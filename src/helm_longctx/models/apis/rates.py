@@ -69,7 +69,10 @@ def use_paces(make: _MakesPace) -> None:
 
 @cache
 def pace(
-    address: str, model: str, requests: float | None, tokens: float | None
+    address: str,
+    model: str,
+    requests: float | None,
+    tokens: float | None,
 ) -> Pace:
     """Return the one pace of an address and a model in this process."""
     return _makers[0](f"{address} {model}", requests, tokens)

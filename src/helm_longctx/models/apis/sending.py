@@ -241,7 +241,13 @@ def _hold_replies(
 
 
 class _HoldingStore:
-    def __init__(self, store: Any, attempt: Attempt, open_store: OpensStore, name: str):
+    def __init__(
+        self,
+        store: Any,
+        attempt: Attempt,
+        open_store: OpensStore,
+        name: str,
+    ):
         self._store = store
         self._attempt = attempt
         self._open_store = open_store
@@ -392,7 +398,10 @@ class Sender:
     """
 
     def __init__(
-        self, client: Client | Context, retries: Retries, limit: float | None = None
+        self,
+        client: Client | Context,
+        retries: Retries,
+        limit: float | None = None,
     ):
         self.client = client
         self.limit = limit

@@ -163,7 +163,12 @@ class Transport:
             deadline=deadline,
         )
 
-    def _lease(self, url: Any, address: str, clock: Clock) -> _Lease:
+    def _lease(
+        self,
+        url: Any,
+        address: str,
+        clock: Clock,
+    ) -> _Lease:
         """Return a connection that no other request uses: the one that was used last, or a new one."""
         idle = self._idle[f"{url.scheme}://{url.netloc.decode('ascii')}"]
         while (connection := _take_last(idle)) is not None:
@@ -172,7 +177,12 @@ class Transport:
             connection.close()
         return _Lease(connect(url, find_proxy(self._http, address), clock), idle)
 
-    def _read_body(self, lease: _Lease, is_gzip: bool, clock: Clock) -> Iterator[bytes]:
+    def _read_body(
+        self,
+        lease: _Lease,
+        is_gzip: bool,
+        clock: Clock,
+    ) -> Iterator[bytes]:
         size = 0
         body = lease.connection.read_body(clock)
         for piece in _unzip(body, self._http) if is_gzip else body:

@@ -68,7 +68,12 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
     return entries
 
 
-def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> str:
+def _extend(
+    path: Path,
+    key: str,
+    entry: Mapping[str, Any],
+    replace: bool,
+) -> str:
     yaml = _parser()
     document = _read(yaml, path, key)
     same = []

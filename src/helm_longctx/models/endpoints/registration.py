@@ -162,7 +162,10 @@ def make_entries(
 
 
 def make_local_entries(
-    folder: Path, name: str, context: int | None, can_chat: bool
+    folder: Path,
+    name: str,
+    context: int | None,
+    can_chat: bool,
 ) -> dict[str, dict[str, Any]]:
     """Return an entry for each of HELM's files, for a model in a folder that runs in HELM's process.
 

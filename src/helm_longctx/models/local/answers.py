@@ -52,7 +52,10 @@ class AnswerDecoder:
         self._plain = {name for name in named if name} - special_marks()
 
     def decode(
-        self, tokenizer: Any, tokens: Sequence[int], prompt: Sequence[int]
+        self,
+        tokenizer: Any,
+        tokens: Sequence[int],
+        prompt: Sequence[int],
     ) -> _LocalAnswer:
         """Return the answer in the tokens of an output.
 
@@ -65,7 +68,12 @@ class AnswerDecoder:
             return _LocalAnswer(text)
         return self._split(tokenizer, tokens, text, opening)
 
-    def read(self, tokenizer: Any, whole: str, prompt: Sequence[int]) -> str:
+    def read(
+        self,
+        tokenizer: Any,
+        whole: str,
+        prompt: Sequence[int],
+    ) -> str:
         """Return the text of an output that was decoded with all special tokens, for callers that take only a text.
 
         The marks around reasoning stay in it, so that whoever scores the text can remove the reasoning.
@@ -80,7 +88,11 @@ class AnswerDecoder:
         return self._without(whole, set(self._names.values()))
 
     def _split(
-        self, tokenizer: Any, tokens: Sequence[int], text: str, opening: str
+        self,
+        tokenizer: Any,
+        tokens: Sequence[int],
+        text: str,
+        opening: str,
     ) -> _LocalAnswer:
         marks = special_marks()
         marked = self._join(tokenizer, tokens, {*self._names.values()} - marks)
@@ -97,7 +109,12 @@ class AnswerDecoder:
         whole = self._join(tokenizer, tokens, self._plain)
         return _LocalAnswer(text, is_suspected=may_contain_reasoning(whole))
 
-    def _join(self, tokenizer: Any, tokens: Sequence[int], dropped: set[str]) -> str:
+    def _join(
+        self,
+        tokenizer: Any,
+        tokens: Sequence[int],
+        dropped: set[str],
+    ) -> str:
         kept = []
         for token in tokens:
             if self._names.get(token, "") not in dropped:

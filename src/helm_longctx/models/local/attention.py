@@ -104,7 +104,13 @@ def attend(
     ).contiguous(), None
 
 
-def _merge(query: Any, key: Any, value: Any, past: int, scale: float | None) -> Any:
+def _merge(
+    query: Any,
+    key: Any,
+    value: Any,
+    past: int,
+    scale: float | None,
+) -> Any:
     """Attend to the tokens before the chunk and to its own, and average by the exponentials' sums."""
     import torch
 

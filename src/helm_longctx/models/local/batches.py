@@ -51,7 +51,10 @@ def free_bytes(device: Any) -> int:
 
 
 def fitting(
-    jobs: Sequence[LocalRequest], per_token: int, room: int, most: int
+    jobs: Sequence[LocalRequest],
+    per_token: int,
+    room: int,
+    most: int,
 ) -> Iterator[list[int]]:
     """Yield the numbers of the jobs of each batch: as many as fit, those with a common beginning one after the other.
 
@@ -109,7 +112,12 @@ def _pad(rows: Sequence[Any], length: int, more: int) -> Any:
     return padded
 
 
-def _make_layer(layer: Any, keys: Any, values: Any, length: int) -> Any:
+def _make_layer(
+    layer: Any,
+    keys: Any,
+    values: Any,
+    length: int,
+) -> Any:
     """Return a layer of a cache that has room for all tokens, so that a further one is no copy of all before."""
 
     class RoomyLayer(type(layer)):  # type: ignore[misc]

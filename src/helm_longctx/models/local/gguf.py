@@ -64,7 +64,10 @@ class _Conversion:
 
 
 def convert(
-    source: Path, folder: Path, dtype: str = "float32", tokenizer: str | None = None
+    source: Path,
+    folder: Path,
+    dtype: str = "float32",
+    tokenizer: str | None = None,
 ) -> _Conversion:
     """Write the model of a GGUF file to a folder, load it from there, and compare.
 

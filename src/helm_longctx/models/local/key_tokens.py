@@ -36,7 +36,11 @@ class _BareText(NamedTuple):
 
 
 def score_text(
-    tokenizer: Any, score: ScoreTokens, text: str, special: bool, rule: KeyTokenRule
+    tokenizer: Any,
+    score: ScoreTokens,
+    text: str,
+    special: bool,
+    rule: KeyTokenRule,
 ) -> ScoredText:
     """Return the log-probabilities of a text's tokens and of its key tokens.
 
@@ -77,12 +81,17 @@ def score_text(
         first += 1
     key_tokens = KeyTokens(logprob=math.fsum(key_logprobs), tokens=len(key_logprobs))
     return ScoredText(
-        logprobs=logprobs[first - 1 :], key_tokens=key_tokens, tokens=len(ids)
+        logprobs=logprobs[first - 1 :],
+        key_tokens=key_tokens,
+        tokens=len(ids),
     )
 
 
 def find_key_tokens(
-    score: ScoreTokens, ids: list[int], logprobs: Sequence[float], rule: KeyTokenRule
+    score: ScoreTokens,
+    ids: list[int],
+    logprobs: Sequence[float],
+    rule: KeyTokenRule,
 ) -> list[int]:
     """Return the numbers of the tokens that are probable given everything before them, and much less so given the
     end of it.

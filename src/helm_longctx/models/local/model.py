@@ -467,7 +467,13 @@ class LocalModel:
         unit = 1 if sys.platform == "darwin" else 1 << 10
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / (1 << 30)
 
-    def _read_prompt(self, ids: Any, cache: Any, start: int, chunk_size: int) -> Any:
+    def _read_prompt(
+        self,
+        ids: Any,
+        cache: Any,
+        start: int,
+        chunk_size: int,
+    ) -> Any:
         """Fill the cache with all prompt tokens except the last. Returns None if the model has no cache.
 
         Only the logits of the last token are needed, and `generate` computes those.
@@ -498,7 +504,11 @@ class LocalModel:
         return cache
 
     def _write(
-        self, ids: Any, mask: Any, cache: Any, jobs: Sequence[LocalRequest]
+        self,
+        ids: Any,
+        mask: Any,
+        cache: Any,
+        jobs: Sequence[LocalRequest],
     ) -> tuple[list[list[int]], float]:
         """Return the tokens of the answers, and the time of the first one.
 

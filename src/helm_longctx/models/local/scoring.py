@@ -100,7 +100,13 @@ class _Reader:
         self._cache: Any = self._make_cache()
         self._length = 0
 
-    def score(self, ids: list[int], start: int, keep: int, top: int) -> list[Scored]:
+    def score(
+        self,
+        ids: list[int],
+        start: int,
+        keep: int,
+        top: int,
+    ) -> list[Scored]:
         """Return the log-probabilities of the tokens from `start`.
 
         Args:
@@ -186,7 +192,10 @@ def make_scorer(local: LocalModel, chunk_size: int) -> ScoreTokens:
 
 
 def respond(
-    tokenizer: Any, score: ScoreTokens, request: ScoringRequest, prompt: str
+    tokenizer: Any,
+    score: ScoreTokens,
+    request: ScoringRequest,
+    prompt: str,
 ) -> dict[str, Any]:
     """Return the log-probabilities that a request asks for, as a response that the request cache can keep.
 
@@ -314,7 +323,10 @@ def _split_tail(
 
 
 def read_spans(
-    tokenizer: Any, local: LocalModel, request: SpanRequest, chunk_size: int
+    tokenizer: Any,
+    local: LocalModel,
+    request: SpanRequest,
+    chunk_size: int,
 ) -> tuple[tuple[Distribution, ...], ...]:
     """Return the distributions at the tokens of each part of a prompt; see `score_tokens`."""
     encoded = tokenizer(request.prompt, return_offsets_mapping=True)

@@ -224,12 +224,19 @@ class TableBuilder:
                 if matcher.name in self.schema.name_to_metric:
                     head = self._make_heading(group, matcher, is_of_several)
                     heads.append(
-                        _TableColumn(group=group.name, matcher=matcher, head=head)
+                        _TableColumn(
+                            group=group.name,
+                            matcher=matcher,
+                            head=head,
+                        )
                     )
         return heads
 
     def _make_heading(
-        self, group: RunGroup, matcher: MetricNameMatcher, is_of_several: bool
+        self,
+        group: RunGroup,
+        matcher: MetricNameMatcher,
+        is_of_several: bool,
     ) -> HeaderCell:
         metric = self.schema.name_to_metric[matcher.name]
         title = metric.get_short_display_name()

@@ -68,7 +68,10 @@ _LEFT_OUT = re.compile(r"\[\.\.\. [\d,]+ characters left out, [^\]]*\.\.\.\]")
 
 
 def write_display(
-    run: Path, run_spec: RunSpec, schema: Schema, skip_completed: bool
+    run: Path,
+    run_spec: RunSpec,
+    schema: Schema,
+    skip_completed: bool,
 ) -> None:
     """Write a run's display files, in which long texts are elided.
 

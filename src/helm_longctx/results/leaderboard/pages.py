@@ -199,7 +199,12 @@ class _Pages:
         members: what the groups contain.
     """
 
-    def __init__(self, helm: Summarizer, suite: Suite, members: Sequence[Member]):
+    def __init__(
+        self,
+        helm: Summarizer,
+        suite: Suite,
+        members: Sequence[Member],
+    ):
         self._helm = helm
         self._boards = suite.boards
         self._members = members
@@ -216,7 +221,10 @@ class _Pages:
         )
         self._titles = title_models(members)
         self._builder = TableBuilder(
-            schema=self.schema, theirs=self._theirs, titles=self._titles, helm=helm
+            schema=self.schema,
+            theirs=self._theirs,
+            titles=self._titles,
+            helm=helm,
         )
 
     # The schema
@@ -541,7 +549,11 @@ class _Pages:
         return tables
 
     def _tables_of_scenario(
-        self, group: RunGroup, subgroup: RunGroup, scenario: ScenarioSpec, rows: Any
+        self,
+        group: RunGroup,
+        subgroup: RunGroup,
+        scenario: ScenarioSpec,
+        rows: Any,
     ) -> list[Table]:
         columns = [(subgroup, name) for name in subgroup.metric_groups]
         name = get_scenario_name(subgroup, scenario)
@@ -549,7 +561,11 @@ class _Pages:
         if group.name not in name:
             title = f"{subgroup.display_name} {title}"
         whole = self._builder.make_table(
-            name=name, title=title, rows=rows, columns=columns, is_scenario_table=True
+            name=name,
+            title=title,
+            rows=rows,
+            columns=columns,
+            is_scenario_table=True,
         )
         parts = []
         for sub_split in subgroup.sub_splits or ():

@@ -506,7 +506,11 @@ def _about(at: Conditions) -> str:
 
 
 def _leaf(
-    section: BoardSection, part: str, title: str, at: Conditions, about: str
+    section: BoardSection,
+    part: str,
+    title: str,
+    at: Conditions,
+    about: str,
 ) -> _Group:
     """Return a group of one column, with the fields `at`, `part` and `title` by which groups are combined."""
     return {

@@ -276,7 +276,12 @@ def _count_missing(cell: Cell) -> int:
     return sum(caveat.kind == "missing" for caveat in _caveats_of(cell))
 
 
-def _text_cell(cell: Cell, width: int, digits: int | None, best: float | None) -> Cell:
+def _text_cell(
+    cell: Cell,
+    width: int,
+    digits: int | None,
+    best: float | None,
+) -> Cell:
     number = float(cell.value)
     # HELM also considers marked scores for the bold best score.
     style = dict(cell.style or {})

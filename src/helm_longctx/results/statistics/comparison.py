@@ -391,7 +391,10 @@ class Pairs:
             shares = np.asarray(failed, dtype=float)
             sides.append(np.nan_to_num(scores) * (1 - shares) + shares * value)
         return Pairs(
-            a=sides[0], b=sides[1], groups=self.asked.groups, weight=self.weight
+            a=sides[0],
+            b=sides[1],
+            groups=self.asked.groups,
+            weight=self.weight,
         )
 
 
@@ -462,7 +465,9 @@ def _describe_side(failed: Floats, scores: Floats, count: int) -> SideFailures:
     rivals = scores[(failed > 0) & ~np.isnan(scores)]
     score = float(rivals.mean()) if rivals.size else math.nan
     return SideFailures(
-        share=float(failed.sum()) / count, other_score=score, other_n=int(rivals.size)
+        share=float(failed.sum()) / count,
+        other_score=score,
+        other_n=int(rivals.size),
     )
 
 
@@ -507,7 +512,10 @@ def compare_intervals(one: Interval, other: Interval) -> Comparison:
 
 
 def compare_intervals_with_failures(
-    one: Interval, other: Interval, one_share: float, other_share: float
+    one: Interval,
+    other: Interval,
+    one_share: float,
+    other_share: float,
 ) -> Comparison:
     """Compare two independent means, also with failures as wrong and as right; see `compare_intervals`.
 
@@ -622,7 +630,10 @@ def smallest_shares(
 
 
 def _compare(
-    differences: Floats, weights: Floats, codes: NDArray[np.intp], looks: Looks = ()
+    differences: Floats,
+    weights: Floats,
+    codes: NDArray[np.intp],
+    looks: Looks = (),
 ) -> Comparison:
     """Test the weighted mean of differences.
 

@@ -41,7 +41,11 @@ _BISECTIONS = 24
 
 
 def upper_bound(
-    values: Floats, margin: float, cap: float, error: float, level: float
+    values: Floats,
+    margin: float,
+    cap: float,
+    error: float,
+    level: float,
 ) -> float:
     """Return the upper bound of a mean. It is below the margin only if the mean is.
 
@@ -83,7 +87,10 @@ def lower_bound(values: Floats, floor: float, error: float) -> float:
 
 
 def are_above(
-    values: Floats, margin: float, floor: float, error: float
+    values: Floats,
+    margin: float,
+    floor: float,
+    error: float,
 ) -> NDArray[np.bool_]:
     """Return which samples have a `lower_bound` above a margin, much faster.
 
@@ -99,7 +106,11 @@ def are_above(
 
 
 def is_below(
-    values: Floats, margin: float, cap: float, error: float, level: float
+    values: Floats,
+    margin: float,
+    cap: float,
+    error: float,
+    level: float,
 ) -> bool:
     """Return whether `upper_bound` is below the margin, much faster."""
     if not len(values) or not level:

@@ -279,7 +279,10 @@ def _is_one(answers: Sequence[tuple[float, bool]]) -> bool:
 
 
 def _size_of_means(
-    means: Floats, inverses: Floats, shares: Floats, factors: Floats
+    means: Floats,
+    inverses: Floats,
+    shares: Floats,
+    factors: Floats,
 ) -> float:
     """Return the number of right and wrong answers whose share varies as much as a mean of means. It is infinite for none.
 
@@ -500,7 +503,11 @@ def _shared_factors(
 
 
 def _shrink(
-    part: float, whole: float, largest: float, weight: float, prior: float
+    part: float,
+    whole: float,
+    largest: float,
+    weight: float,
+    prior: float,
 ) -> float:
     """Return `part / whole`, a ratio from `weight` observations, shrunk to `largest` by `prior` observations."""
     ratio = part / whole if whole > 1e-12 else 0.0
@@ -579,7 +586,10 @@ def _is_any_above(
 
 
 def _difference(
-    intervals: Mapping[int, Interval], length: int, score: float | None, factor: float
+    intervals: Mapping[int, Interval],
+    length: int,
+    score: float | None,
+    factor: float,
 ) -> tuple[float, float]:
     """Return the ends of the score less the threshold, of intervals that are wider by a factor."""
     here = intervals[length]

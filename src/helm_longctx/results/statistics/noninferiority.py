@@ -67,7 +67,12 @@ class Clusters(NamedTuple):
     counts: Floats
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats, codes: NDArray[np.intp]) -> Clusters:
+    def of(
+        cls,
+        values: Floats,
+        weights: Floats,
+        codes: NDArray[np.intp],
+    ) -> Clusters:
         """Return the clusters of one sample.
 
         Args:
@@ -227,7 +232,10 @@ def changed_outcomes(changed: float, drop: float = 0.0) -> _Outcomes:
 
 @lru_cache(maxsize=4096)
 def power_to_pass(
-    cells: Cells, outcomes: _Outcomes, margin: float, level: float
+    cells: Cells,
+    outcomes: _Outcomes,
+    margin: float,
+    level: float,
 ) -> float:
     """Return the probability that a sample shows a candidate to be no worse.
 
@@ -241,7 +249,10 @@ def power_to_pass(
 
 
 def power_to_fail(
-    cells: Cells, outcomes: _Outcomes, margin: float, level: float
+    cells: Cells,
+    outcomes: _Outcomes,
+    margin: float,
+    level: float,
 ) -> float:
     """Return the probability that a sample shows a drop to be larger than the margin (0 or more)."""
     return float(
@@ -250,7 +261,11 @@ def power_to_fail(
 
 
 def smallest_drop(
-    clusters: int, changed: float, margin: float, level: float, power: float
+    clusters: int,
+    changed: float,
+    margin: float,
+    level: float,
+    power: float,
 ) -> float:
     """Return the smallest drop that is shown to be larger than a margin.
 
@@ -312,7 +327,11 @@ def fewest_clusters(margin: float, error: float) -> int:
 
 
 def clusters_needed(
-    cells: Cells, changed: float, margin: float, power: float, error: float
+    cells: Cells,
+    changed: float,
+    margin: float,
+    power: float,
+    error: float,
 ) -> int:
     """Return the number of clusters with which a candidate without a drop is shown to be no worse at the first look.
 
@@ -379,7 +398,10 @@ def clusters_to_decide(
 
 
 def _expected_power(
-    outcomes: _Outcomes, clusters: int, margin: float, levels: Sequence[float]
+    outcomes: _Outcomes,
+    clusters: int,
+    margin: float,
+    levels: Sequence[float],
 ) -> float:
     """Return about the probability of a decision, from the statistic of the expected sample.
 
@@ -498,7 +520,12 @@ class _Test:
         earlier: the numbers of instances at earlier looks.
     """
 
-    def __init__(self, pairs: Sequence[Pairs], margin: float, earlier: Collection[int]):
+    def __init__(
+        self,
+        pairs: Sequence[Pairs],
+        margin: float,
+        earlier: Collection[int],
+    ):
         self._margin = margin
         self._comparison = compare_parts(pairs)
         self._base = _mean_of_base(pairs)
@@ -513,7 +540,11 @@ class _Test:
         self._able = tuple(look for look in self._looks if look >= fewest)
 
     def decide(
-        self, p_worse: float, power: float, parts: int, p_drop: float | None
+        self,
+        p_worse: float,
+        power: float,
+        parts: int,
+        p_drop: float | None,
     ) -> Drop:
         """Decide.
 
@@ -562,7 +593,12 @@ def _mean_of_base(pairs: Sequence[Pairs]) -> float:
     return float(np.average(means, weights=[pair.weight for pair in pairs]))
 
 
-def visible_drop(clusters: int, changed: float, depths: int, power: float) -> float:
+def visible_drop(
+    clusters: int,
+    changed: float,
+    depths: int,
+    power: float,
+) -> float:
     """Return the smallest drop at one of several depths that keeps a candidate from passing.
 
     Args:

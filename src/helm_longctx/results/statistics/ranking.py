@@ -136,7 +136,13 @@ _FEWEST_PAIRS = 3
 
 
 def _unknown(n: int) -> Correlation:
-    return Correlation(rho=math.nan, p_value=math.nan, low=math.nan, high=math.nan, n=n)
+    return Correlation(
+        rho=math.nan,
+        p_value=math.nan,
+        low=math.nan,
+        high=math.nan,
+        n=n,
+    )
 
 
 class _RankedColumn:
@@ -181,7 +187,13 @@ def _correlate(
             ratio = abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2))
         p_value = max(2 * float(stdtr(pairs - 2, -ratio)), _find_least_p_value(pairs))
     if pairs < _FEWEST:
-        return Correlation(rho=rho, p_value=p_value, low=math.nan, high=math.nan, n=n)
+        return Correlation(
+            rho=rho,
+            p_value=p_value,
+            low=math.nan,
+            high=math.nan,
+            n=n,
+        )
     # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
     largest = 1 - 6 / (pairs * (pairs**2 - 1))
     centre = math.atanh(max(-largest, min(largest, rho)))

@@ -130,7 +130,11 @@ def estimate_noise(
     clusters = int(codes.max()) + 1
     overlap = chance / freedom * clusters / max(clusters - 1, 1)
     variance = squares / freedom
-    return RunNoise(variance=variance, freedom=freedom, overlap=min(overlap, variance))
+    return RunNoise(
+        variance=variance,
+        freedom=freedom,
+        overlap=min(overlap, variance),
+    )
 
 
 def compare_recipes(
@@ -170,7 +174,12 @@ def compare_recipes(
             needed_runs=None,
             needed_questions=None,
         )
-    design = _Design(noise=noise, questions=questions, clusters=clusters, runs=runs)
+    design = _Design(
+        noise=noise,
+        questions=questions,
+        clusters=clusters,
+        runs=runs,
+    )
     half = design.half_width()
     decided = abs(difference) > half
     return RecipeComparison(

@@ -103,7 +103,10 @@ def decide(
 
 
 def count_until_decision(
-    values: ArrayLike, threshold: float, most: int, error: float = _ERROR
+    values: ArrayLike,
+    threshold: float,
+    most: int,
+    error: float = _ERROR,
 ) -> int:
     """Return how many further scores can decide at the soonest: if all of them are 1, or all of them are 0.
 
@@ -261,7 +264,13 @@ class DeadlineTest:
         least: the least possible value.
     """
 
-    def __init__(self, expected: Outcomes, least: float, most: int, error: float):
+    def __init__(
+        self,
+        expected: Outcomes,
+        least: float,
+        most: int,
+        error: float,
+    ):
         self._expected = expected
         self.least = min(least, -0.01)
         self._most = most
@@ -288,7 +297,12 @@ class DeadlineTest:
         )
         self.count += 1
 
-    def next_shares(self, shares: Floats, count: int, values: ArrayLike) -> Floats:
+    def next_shares(
+        self,
+        shares: Floats,
+        count: int,
+        values: ArrayLike,
+    ) -> Floats:
         """Return the wealth after the next value, of tests that differ only in their values.
 
         Args:
@@ -380,7 +394,10 @@ def _stakes(shares: Floats, least: float, expected: Outcomes) -> Floats:
 
 
 def _expect(
-    table: Floats, shares: Floats, stakes: Floats, expected: Outcomes
+    table: Floats,
+    shares: Floats,
+    stakes: Floats,
+    expected: Outcomes,
 ) -> Floats:
     """Return the probability to reach the goal after the next value, for each share and stake."""
     pairs = zip(expected.values, expected.chances, strict=True)

@@ -314,7 +314,12 @@ class Batches:
                         lost = f"{len(part.requests)} answers are given up, and their requests can be sent again"
                         _log.warning(f"{error}; {lost}")
 
-    def _collect_run(self, run: Path, ledger: Ledger, problems: _Problems) -> None:
+    def _collect_run(
+        self,
+        run: Path,
+        ledger: Ledger,
+        problems: _Problems,
+    ) -> None:
         parts = []
         for part in ledger.open_parts:
             if not problems.concern(run, part):
@@ -330,7 +335,12 @@ class Batches:
                 with problems.catch(run, [part]):
                     self._collect_part(run, part, ledger)
 
-    def _collect_part(self, run: Path, part: BatchPart, ledger: Ledger) -> None:
+    def _collect_part(
+        self,
+        run: Path,
+        part: BatchPart,
+        ledger: Ledger,
+    ) -> None:
         state = self._state(run, part)
         if not state.is_ended:
             return
@@ -377,7 +387,12 @@ def _is_final(error: InputError) -> bool:
 class _Tally:
     """Stores the answers in the results of a batch, and counts the requests without one."""
 
-    def __init__(self, part: BatchPart, client: Any, keep: _Keep):
+    def __init__(
+        self,
+        part: BatchPart,
+        client: Any,
+        keep: _Keep,
+    ):
         self._part = part
         self._client = client
         self._keep = keep

@@ -83,7 +83,10 @@ class BatchPlan:
 
 
 def make_batch_runner(
-    strategy: AsBatches, output_path: Path, suite: str, local_path: Path
+    strategy: AsBatches,
+    output_path: Path,
+    suite: str,
+    local_path: Path,
 ) -> LongContextRunner:
     """Return a runner that sends requests as batches. Raises an `InputError` if there is a limit on the cost."""
     arguments = runner_arguments(
@@ -180,7 +183,11 @@ class _Submission:
     """Sends requests of one run to one receiver. Raises an `InputError` if earlier batches cannot be listed."""
 
     def __init__(
-        self, receiver: Receiver, client: ProviderClient, ask: _Ask, ledger: Ledger
+        self,
+        receiver: Receiver,
+        client: ProviderClient,
+        ask: _Ask,
+        ledger: Ledger,
     ):
         self._receiver = receiver
         self._client = client
@@ -250,7 +257,10 @@ class _Submission:
         return f"{self._waiting} already in batches{unsendable}"
 
     def _send_route(
-        self, route: str, unsent: Mapping[str, _Unsent], most_requests: int
+        self,
+        route: str,
+        unsent: Mapping[str, _Unsent],
+        most_requests: int,
     ) -> None:
         # The user's number cannot exceed the provider's limit.
         limits = replace(
@@ -391,7 +401,10 @@ def _reason(error: BaseException) -> str:
 
 
 def _fill_cache(
-    run: PreparedRun, provider: Provider, numbers: Sequence[int], parallelism: int
+    run: PreparedRun,
+    provider: Provider,
+    numbers: Sequence[int],
+    parallelism: int,
 ) -> dict[int, SharedPrefix]:
     """Send one request of each group with a shared beginning directly, where that makes the batch cheaper.
 

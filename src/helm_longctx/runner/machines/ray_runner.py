@@ -122,7 +122,11 @@ class _SharedPace(Pace):
     """A pace of `_Paces`."""
 
     def __init__(
-        self, paces: Any, name: str, requests: float | None, tokens: float | None
+        self,
+        paces: Any,
+        name: str,
+        requests: float | None,
+        tokens: float | None,
     ):
         super().__init__(requests, tokens)
         self._actor = paces
@@ -324,7 +328,11 @@ class ShardProgress:
     def __init__(self, tasks: Sequence[Any]):
         self._tasks = tasks
         self._last_shown = time.monotonic()
-        self._bar = tqdm(total=len(tasks), unit="shard", disable=None)
+        self._bar = tqdm(
+            total=len(tasks),
+            unit="shard",
+            disable=None,
+        )
 
     def show(self) -> None:
         """Show progress if it was not shown for some time."""
@@ -334,7 +342,10 @@ class ShardProgress:
             return
         self._last_shown = time.monotonic()
         done, _ = _import_ray().wait(
-            self._tasks, num_returns=len(self._tasks), timeout=0, fetch_local=False
+            self._tasks,
+            num_returns=len(self._tasks),
+            timeout=0,
+            fetch_local=False,
         )
         self._bar.n = len(done)
         self._bar.refresh()

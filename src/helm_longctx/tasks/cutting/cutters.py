@@ -183,7 +183,10 @@ def context_cutter(tokenizer: Any) -> ContextCutter:
 
 
 def _cut_by_pieces(
-    tokenizer: PieceTokenizer, prompt: str, span: Sequence[int], limit: int
+    tokenizer: PieceTokenizer,
+    prompt: str,
+    span: Sequence[int],
+    limit: int,
 ) -> FittedPrompt:
     start, end = span
     special = len(tokenizer.before) + len(tokenizer.after)
@@ -215,7 +218,10 @@ def _cut_by_pieces(
 
 
 def _cut_by_tiktoken(
-    encoding: Any, prompt: str, span: Sequence[int], limit: int
+    encoding: Any,
+    prompt: str,
+    span: Sequence[int],
+    limit: int,
 ) -> FittedPrompt:
     start, end = span
     # Without `disallowed_special=()` a prompt that contains the text of a special token is an error.
@@ -232,7 +238,10 @@ def _cut_by_tiktoken(
 
 
 def _refuse_to_cut(
-    tokenizer: Any, prompt: str, span: Sequence[int], limit: int
+    tokenizer: Any,
+    prompt: str,
+    span: Sequence[int],
+    limit: int,
 ) -> FittedPrompt:
     """Count with a slow tokenizer (it has no offsets), and raise an error if the prompt is too long."""
     tokens = len(tokenizer(prompt, truncation=False, verbose=False)["input_ids"])

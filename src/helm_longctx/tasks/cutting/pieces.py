@@ -198,7 +198,12 @@ class PieceTokenizer:
 class LongText:
     """A text in pieces, each of which is encoded when it is needed."""
 
-    def __init__(self, tokenizer: PieceTokenizer, text: str, size: int):
+    def __init__(
+        self,
+        tokenizer: PieceTokenizer,
+        text: str,
+        size: int,
+    ):
         self._tokenizer = tokenizer
         self._text = text
         self._boundaries = list(_find_boundaries(text, size))
@@ -270,7 +275,12 @@ class LongText:
             return self._tokens_before(begin, start, min(start + _AROUND, stop))
         return 0
 
-    def _tokens_before(self, begin: int, position: int, stop: int) -> int:
+    def _tokens_before(
+        self,
+        begin: int,
+        position: int,
+        stop: int,
+    ) -> int:
         # The end of one piece is the start of the next, so each boundary is checked only once.
         key = (begin, position, stop)
         if key not in self._before:

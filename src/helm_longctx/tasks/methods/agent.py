@@ -55,7 +55,12 @@ _TOOLS = (
 class _Reader:
     """Carries out calls of tools on a context, with pages of `page` characters and up to `hits` passages."""
 
-    def __init__(self, context: str, page: int, hits: int):
+    def __init__(
+        self,
+        context: str,
+        page: int,
+        hits: int,
+    ):
         self._context = context
         self._page = page
         self._hits = hits

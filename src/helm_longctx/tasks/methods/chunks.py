@@ -62,7 +62,11 @@ def find_best(chunks: Sequence[str], question: str, most: int) -> list[int]:
     scores = np.zeros(len(chunks))
     # The package fails without words.
     if asked and any(words):
-        index = BM25(method="lucene", k1=1.5, b=0.75)
+        index = BM25(
+            method="lucene",
+            k1=1.5,
+            b=0.75,
+        )
         index.index(words, show_progress=False)
         scores = index.get_scores(asked)
     return sorted(int(index) for index in np.argsort(-scores, kind="stable")[:most])

@@ -135,7 +135,10 @@ def _find_system(where: str) -> Callable[..., _MemorySystem]:
 
 
 def make_memory_method(
-    name: str, about: str, system: Callable[..., _MemorySystem], turn: int = 2000
+    name: str,
+    about: str,
+    system: Callable[..., _MemorySystem],
+    turn: int = 2000,
 ) -> Method:
     """Return a method that answers by a system of a package, for an entry point of the group `helm_longctx.methods`."""
     return Method(

@@ -140,12 +140,20 @@ class Question:
         """Return the task's prompt with another text instead of the context."""
         return self.text[: self.span[0]] + context + self.text[self.span[1] :]
 
-    def ask(self, prompt: str, max_tokens: int = _ASK_TOKENS, label: str = "") -> str:
+    def ask(
+        self,
+        prompt: str,
+        max_tokens: int = _ASK_TOKENS,
+        label: str = "",
+    ) -> str:
         """Send a prompt, and return the reply without reasoning and without white space at its ends."""
         return self.ask_all([prompt], max_tokens, label)[0]
 
     def ask_all(
-        self, prompts: Sequence[str], max_tokens: int = _ASK_TOKENS, label: str = ""
+        self,
+        prompts: Sequence[str],
+        max_tokens: int = _ASK_TOKENS,
+        label: str = "",
     ) -> list[str]:
         """Send several prompts at the same time, and return their replies in the same order."""
         steps = []

@@ -54,7 +54,11 @@ def compact(question: Question) -> str:
         text += part.text
         tokens += size
         read += len(part.text)
-    question.note(compactions=len(cuts), retained_tokens=tokens, cuts=cuts)
+    question.note(
+        compactions=len(cuts),
+        retained_tokens=tokens,
+        cuts=cuts,
+    )
     return question.answer(text)
 
 
@@ -149,7 +153,13 @@ def read_twice(question: Question) -> str:
     budget = question.arguments["notes"]
     numbered = []
     for number, text in enumerate(texts, 1):
-        numbered.append(GIST.format(number=number, total=len(texts), part=text))
+        numbered.append(
+            GIST.format(
+                number=number,
+                total=len(texts),
+                part=text,
+            )
+        )
     gists = question.ask_all(numbered, budget, label="first reading")
     shown = "\n".join(f"{number}. {gist}" for number, gist in enumerate(gists, 1))
     notes = _ask_of_all(

@@ -89,7 +89,12 @@ def answer(question: Question) -> str:
 
 
 def _solve(
-    question: Question, task: str, context: str, calls: _Calls, depth: int, label: str
+    question: Question,
+    task: str,
+    context: str,
+    calls: _Calls,
+    depth: int,
+    label: str,
 ) -> tuple[str, int]:
     """Return the answer to a task about a context, and the number of turns."""
     turns = int(question.arguments["turns"])

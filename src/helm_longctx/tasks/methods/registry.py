@@ -92,7 +92,10 @@ for _method in METHODS.values():
 
 
 def check_method(
-    benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: Sequence[Task]
+    benchmark: Benchmark,
+    name: str,
+    arguments: Mapping[str, Any],
+    tasks: Sequence[Task],
 ) -> Method | None:
     """Return the method that a run entry names, or None for the task's own prompts.
 
@@ -138,7 +141,10 @@ def check_method(
 
 
 def _cannot_ask(
-    benchmark: Benchmark, name: str, method: Method, lacking: Sequence[str]
+    benchmark: Benchmark,
+    name: str,
+    method: Method,
+    lacking: Sequence[str],
 ) -> InputError:
     # The registry of benchmarks imports all of them, and they are needed only here.
     from helm_longctx.tasks.registry import BENCHMARKS

@@ -76,7 +76,11 @@ _Convert = Callable[[Row], dict[str, Any]]
 
 
 def load_infbench(
-    task: Task, settings: Settings, root: DataRoot, convert: _Convert, demo: str
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    convert: _Convert,
+    demo: str,
 ) -> Iterator[Example]:
     """Load 100 questions about books, or 100 books to summarize. Demonstrations are other rows, without their books."""
     path, *_ = task.paths(settings.length)
@@ -248,7 +252,12 @@ def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:
     return [path for path in paths if root.has(path)]
 
 
-def _count_shots(task: Task, settings: Settings, demos: list[str], path: Path) -> int:
+def _count_shots(
+    task: Task,
+    settings: Settings,
+    demos: list[str],
+    path: Path,
+) -> int:
     shots = task.demonstrations(settings)
     if shots > len(demos):
         raise PreconditionError(

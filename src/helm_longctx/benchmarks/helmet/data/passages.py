@@ -168,7 +168,12 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         )
 
 
-def _sample_questions(keys: list[Any], count: int, seed: int, file: Path) -> set[Any]:
+def _sample_questions(
+    keys: list[Any],
+    count: int,
+    seed: int,
+    file: Path,
+) -> set[Any]:
     """Draw `count` of the distinct keys, as the official code does: from the sorted keys, with Python's generator.
 
     Raises:
@@ -189,7 +194,13 @@ class Demonstrations:
         key: the column that identifies a question. Of several rows with one key, only the first drawn is used.
     """
 
-    def __init__(self, rows: list[FileRow], key: str, file: Path, shots: int):
+    def __init__(
+        self,
+        rows: list[FileRow],
+        key: str,
+        file: Path,
+        shots: int,
+    ):
         self.keys = [row.get(key) for row in rows]
         self.rows = rows
         self.file = file

@@ -225,7 +225,10 @@ def _sentence(rng: random.Random) -> str:
 
 
 def _insert(
-    needles: list[str], lines: list[str], rng: random.Random, depth: float
+    needles: list[str],
+    lines: list[str],
+    rng: random.Random,
+    depth: float,
 ) -> list[str]:
     """Put the first needle at `depth` between lines, and the others at random positions."""
     positions = [
@@ -331,7 +334,10 @@ def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
 
 
 def _word_list(
-    words: list[str], often: int, rarely: int, rng: random.Random
+    words: list[str],
+    often: int,
+    rarely: int,
+    rng: random.Random,
 ) -> tuple[str, list[str]]:
     """Make a numbered list, and return it with its common words."""
     common = words[:_COMMON_WORDS]
@@ -340,7 +346,12 @@ def _word_list(
     return " ".join(number_words(entries)), common
 
 
-def _codes(count: int, letters: str, length: int, rng: random.Random) -> list[str]:
+def _codes(
+    count: int,
+    letters: str,
+    length: int,
+    rng: random.Random,
+) -> list[str]:
     """Draw distinct strings of random letters."""
     codes: dict[str, None] = {}  # a set would have another order in each run
     while len(codes) < count:
@@ -349,7 +360,10 @@ def _codes(count: int, letters: str, length: int, rng: random.Random) -> list[st
 
 
 def _chain(
-    lines: int, value: int, length: int, rng: random.Random
+    lines: int,
+    value: int,
+    length: int,
+    rng: random.Random,
 ) -> tuple[str, list[str]]:
     """Make a chain in noise, and return it with the names of its variables, of `length` letters each."""
     names = _codes(_HOPS + 1, string.ascii_uppercase, length, rng)
@@ -424,7 +438,11 @@ def _name(number: int, letters: list[str]) -> str:
 
 
 def _questions(
-    others: list[str], target: str, question: str, answer: str, depth: float
+    others: list[str],
+    target: str,
+    question: str,
+    answer: str,
+    depth: float,
 ) -> Row:
     position = round(depth * len(others))
     documents = enumerate([*others[:position], target, *others[position:]], 1)
@@ -473,7 +491,11 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
 
 
 def load_ruler(
-    task: Task, settings: Settings, root: DataRoot, make: Maker, has_depth: bool
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    make: Maker,
+    has_depth: bool,
 ) -> Iterable[Example]:
     """Load one of RULER's tasks. They have no demonstrations."""
     convert = partial(_ruler, names=task.template.names)
@@ -497,7 +519,10 @@ _Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
 
 
 def _official_rows(
-    task: Task, settings: Settings, root: DataRoot, types: Types
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
+    types: Types,
 ) -> JsonLines | None:
     for path in task.paths(settings.length):
         if root.has(path):
@@ -586,7 +611,10 @@ def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
 
 
 def _json_kv(
-    row: Row, where: str, shots: int, at_least: int
+    row: Row,
+    where: str,
+    shots: int,
+    at_least: int,
 ) -> tuple[dict[str, str], list[str]]:
     if at_least > len(row["demos"]):
         raise PreconditionError(

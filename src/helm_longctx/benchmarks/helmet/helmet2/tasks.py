@@ -267,7 +267,12 @@ _JSON_KV = _replace(
 )
 
 
-def _graphwalk(name: str, title: str, file: str, max_tokens: int) -> Task:
+def _graphwalk(
+    name: str,
+    title: str,
+    file: str,
+    max_tokens: int,
+) -> Task:
     return Task(
         name=name,
         title=title,

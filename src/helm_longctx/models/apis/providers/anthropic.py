@@ -241,7 +241,12 @@ class _AnthropicBatches(batches.Service):
         self._bulk = client.bulk_library()
         self._batches = batches.patient(client.client).messages.batches
 
-    def line(self, name: str, route: str, body: Body) -> bytes:
+    def line(
+        self,
+        name: str,
+        route: str,
+        body: Body,
+    ) -> bytes:
         """Return an element of the list of requests."""
         return orjson.dumps({"custom_id": name, "params": body})
 

@@ -420,7 +420,12 @@ class _OpenAIBatches(batches.Service):
         self._patient = batches.patient(client.client)
         self._bulk = batches.patient(client.bulk_library())
 
-    def line(self, name: str, route: str, body: Body) -> bytes:
+    def line(
+        self,
+        name: str,
+        route: str,
+        body: Body,
+    ) -> bytes:
         """Return a line of an input file."""
         return _line(name, route, body)
 
@@ -521,7 +526,12 @@ class _BatchFiles(batches.Service):
     def __init__(self, client: ProviderClient, run_path: Path):
         self._folder = run_path / "batches"
 
-    def line(self, name: str, route: str, body: Body) -> bytes:
+    def line(
+        self,
+        name: str,
+        route: str,
+        body: Body,
+    ) -> bytes:
         """Return a line of an input file; raise an `InputError` if the request is not a chat."""
         if route != CHAT:
             raise InputError(
