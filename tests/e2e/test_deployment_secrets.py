@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.run_settings import JUDGE_WAIT, MIRROR
 from tests.judging.deployments import write_judges
 from tests.judging.token_server import serve_tokens
-from tests.support.programs import run
+from tests.support.programs import leave_out_sleeps, run
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=2,model="
 FORMS = ("key", "header", "query", "password")
@@ -24,9 +21,6 @@ SECRETS = {
     model: {form: f"{model}-{form}-Zq7Zq7Zq7Zq7" for form in FORMS} for model in MODELS
 }
 
-# HELM waits for minutes between its attempts.
-RUN = "import time; time.sleep = lambda seconds: None; from helm.benchmark.run import main; main()"
-
 
 def test_keys_in_deployments(tmp_path: Path, mirror: DataRoot) -> None:
     """No key is written although a server quotes the address and all headers, refuses a key, and serves a judge."""
@@ -34,42 +28,34 @@ def test_keys_in_deployments(tmp_path: Path, mirror: DataRoot) -> None:
         _write_deployments(tmp_path, server.url)
         judged = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=somewhere/judge,model=longctx/lexical"
         entries = [f"{ENTRY}somewhere/good", f"{ENTRY}somewhere/bad", judged]
-        command = [
-            sys.executable,
-            "-c",
-            RUN,
-            "--run-entries",
-            *entries,
-            "--suite",
-            "s",
-            "-m",
-            "9",
-        ]
-        command += [
-            "--local-path",
-            str(tmp_path),
-            "--runner-class-name",
-            "helm_longctx.runner.LongContextRunner",
-        ]
         environment = {
             "HELM_LOG_LEVEL": "DEBUG",
             JUDGE_WAIT: "0.001",
             MIRROR: str(mirror.path),
         }
-        made = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            timeout=300,
+        made = run(
+            "helm-run",
+            "--run-entries",
+            *entries,
+            "--suite",
+            "s",
+            "-m",
+            9,
+            "--local-path",
+            tmp_path,
+            "--runner-class-name",
+            "helm_longctx.runner.LongContextRunner",
+            folder=tmp_path,
+            prepare=leave_out_sleeps,
+            **environment,
         )
     run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
     keys = {SECRETS[model]["key"] for model in ("good", "judge")}
     assert {key for key in server.used if not key.startswith("Basic ")} == keys, (
         made.stderr[-3000:]
     )
-    printed = {"out": made.stdout, "err": made.stderr}
-    assert b"Incorrect key: [redacted]" in made.stdout + made.stderr
+    printed = {"out": made.stdout.encode(), "err": made.stderr.encode()}
+    assert "Incorrect key: [redacted]" in made.stdout + made.stderr
     written = {
         path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
     }

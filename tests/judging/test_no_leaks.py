@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.judging.token_server import serve_tokens
+from tests.support.programs import leave_out_sleeps, run
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=2"
 MODEL = "model=openai/gpt-4o-2024-05-13,model_deployment=somewhere/model"
@@ -18,41 +16,34 @@ SECRETS = {
     for name in ("file", "other", "environment", "judge", "password")
 }
 
-# HELM waits for minutes between its attempts.
-RUN = "import time; time.sleep = lambda seconds: None; from helm.benchmark.run import main; main()"
-
 
 def test_a_run_whose_requests_fail(tmp_path: Path) -> None:
     """A server quotes the key and the headers in its error, and no file or line has them."""
     with serve_tokens() as server:
         _prepare(tmp_path, server.url)
-        command = [
-            sys.executable,
-            "-c",
-            RUN,
+        variables = {
+            "SOME_API_KEY": SECRETS["environment"],
+            "GPT_JUDGE_CLIENT_SECRET": SECRETS["judge"],
+            "HELM_LOG_LEVEL": "DEBUG",
+        }
+        made = run(
+            "helm-run",
             "--run-entries",
             f"{ENTRY},{MODEL}",
             "--suite",
             "s",
             "-m",
-            "9",
-        ]
-        variables = {
-            "SOME_API_KEY": SECRETS["environment"],
-            "GPT_JUDGE_CLIENT_SECRET": SECRETS["judge"],
-        }
-        made = subprocess.run(
-            [*command, "--exit-on-error"],
-            cwd=tmp_path,
-            env={**os.environ, **variables, "HELM_LOG_LEVEL": "DEBUG"},
-            capture_output=True,
-            timeout=300,
+            9,
+            "--exit-on-error",
+            folder=tmp_path,
+            prepare=leave_out_sleeps,
+            **variables,
         )
     assert server.used[0] == SECRETS["file"]
     assert len(server.used) >= 5
     assert made.returncode != 0
-    assert b"Incorrect key: [redacted]" in made.stdout
-    assert b"Incorrect key: [redacted]" in made.stderr
+    assert "Incorrect key: [redacted]" in made.stdout
+    assert "Incorrect key: [redacted]" in made.stderr
     written = {
         str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
     }
@@ -64,8 +55,8 @@ def test_a_run_whose_requests_fail(tmp_path: Path) -> None:
                 name
                 for name, content in {
                     **written,
-                    "out": made.stdout,
-                    "err": made.stderr,
+                    "out": made.stdout.encode(),
+                    "err": made.stderr.encode(),
                 }.items()
                 if form in content
             ]

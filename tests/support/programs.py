@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
@@ -150,6 +151,11 @@ def start(
     )
     process.start()
     return Program(process)
+
+
+def leave_out_sleeps() -> None:
+    """Let this process never sleep: HELM waits for minutes between its attempts. It can be the `prepare` of a program."""
+    time.sleep = lambda seconds: None
 
 
 def start_function(
