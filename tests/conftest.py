@@ -7,6 +7,7 @@ import itertools
 import logging
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,9 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = tempfile.TemporaryDirectory(prefix="nltk_data")
     config.add_cleanup(folder.cleanup)
-    os.environ["NLTK_DATA"] = (
-        folder.name
-    )  # before NLTK is imported, which reads it then
+    # NLTK reads the variable when it is imported. `tests.mutants` has imported it before.
+    os.environ["NLTK_DATA"] = folder.name
+    if "nltk" in sys.modules:
+        sys.modules["nltk"].data.path.insert(0, folder.name)
     punkt.write_model(Path(folder.name))
     quick_yaml.replace_load()
 
