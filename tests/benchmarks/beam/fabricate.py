@@ -174,7 +174,7 @@ def make_answer(number: int, rubric: list[str]) -> str:
 
 def reply(prompt: str) -> str:
     """Return the judge's reply about an item, or about two events: the same texts are the same, and a few others."""
-    number = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:4])
+    number = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:4], "big")
     if prompt.startswith(SAME[0]):
         one, two = prompt.removeprefix(SAME[0]).removesuffix(SAME[2]).split(SAME[1])
         return (

@@ -172,14 +172,20 @@ def score_html_to_tsv(record: Record) -> Scores:
     return dict(zip(_TABLE_METRICS, (f1, precision, recall, 1.0), strict=True))
 
 
+_NULL = "\ue000"
+"""What stands for a null character in tables: a character that no text has."""
+
+
 def _read_table(text: str) -> list[tuple[str, ...]]:
     """Return the normalized rows of tab-separated text without its header, or an empty list if it is not a table.
 
     If a row and the header have different numbers of cells, the cells of the row become `N/A`; the last row is left
     out instead.
     """
+    # The reader of Python 3.10 refuses null characters, which pandas reads like any other.
+    lines = text.strip().replace("\0", _NULL).split("\n")
     try:
-        header, *rows = csv.reader(text.strip().split("\n"), delimiter="\t")
+        header, *rows = csv.reader(lines, delimiter="\t")
     except csv.Error:
         return []
     # The official code uses pandas. It fails for a column that exists twice when it normalizes the cells.
