@@ -86,6 +86,24 @@ def test_json_equals_the_json_of_helm(value: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("exponent", range(-12, 24))
+def test_numbers_have_the_digits_of_python(exponent: int, tmp_path: Path) -> None:
+    """Small and large numbers are written as HELM writes them, to the letter."""
+    numbers = [sign * 1.9864417566081476 * 10.0**exponent for sign in (1, -1)]
+    numbers.append(10.0**exponent)
+    spec = {"adapter_spec": {"numbers": numbers, "last": numbers[0]}}
+    write_helm_files(
+        tmp_path,
+        spec=spec,
+        scenario=Part(1),
+        states=[],
+        stats=[],
+        rows=[],
+    )
+    text = (tmp_path / RUN_SPEC).read_text("ascii")
+    assert text == json.dumps(spec, indent=2)
+
+
 def test_a_large_file_is_not_in_memory(tmp_path: Path) -> None:
     """The memory for writing many states does not grow with the size of their file."""
     states = ({"text": "x" * 1000} for _ in range(20_000))
