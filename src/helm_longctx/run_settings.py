@@ -35,7 +35,7 @@ WORKERS = "HELM_LONGCTX_WORKERS"
 GPUS = "HELM_LONGCTX_GPUS"
 
 _REPOSITORY = "_REPO"
-"""How the names of variables end that name another repository of a data set."""
+"""The end of the name of a variable that gives another repository of a data set."""
 
 _MOST = 1e6
 """Every number is below this one."""

@@ -41,7 +41,7 @@ def digest_turns(task: Task, settings: Settings, examples: Iterable[Example]) ->
 def list_references(
     task: Task, settings: Settings, examples: Iterable[Example]
 ) -> list[list[str]]:
-    """Return the reference answers."""
+    """Return the accepted answers of each example, as they are compared with the official ones."""
     return [example.references for example in examples]
 
 

@@ -86,7 +86,7 @@ def convert_verdict(name: str, official: str | None) -> float | None:
 
 
 def list_outputs(root: DataRoot) -> Iterator[ScoredOutput]:
-    """Yield odd outputs."""
+    """Yield outputs of each task, with the scores of the official code."""
     for (name, _, answer, output), official in zip(
         records(), GOLDEN["scores"], strict=True
     ):

@@ -78,7 +78,7 @@ def compare_samples() -> Iterator[Comparison]:
 
 
 def list_outputs(root: DataRoot) -> Iterator[ScoredOutput]:
-    """Yield odd outputs."""
+    """Yield outputs of each kind, with the ratio of the official code."""
     for record, official in zip(records(), GOLDEN["scores"], strict=True):
         yield ScoredOutput("2needle", record, {"score": official})
 

@@ -55,7 +55,7 @@ def compare_requests() -> Iterator[Comparison]:
 
 
 def list_outputs(root: DataRoot) -> Iterator[ScoredOutput]:
-    """Yield odd outputs."""
+    """Yield outputs of each kind, with the score of the official code."""
     for record, official in zip(records(), GOLDEN["scores"], strict=True):
         yield ScoredOutput(BENCHMARK.tasks[0].name, record, {"score": official})
 

@@ -102,6 +102,20 @@ def test_a_base_at_the_floor() -> None:
     assert drops["better"].verdict is Verdict.NO_WORSE
 
 
+def test_garbage_does_not_pass_against_a_weak_base() -> None:
+    """A candidate without a right answer never passes against a base with 2 %, where the interval alone accepts it."""
+    random = np.random.default_rng(0)
+    nothing = np.zeros(300)
+    accepted_by_interval = 0
+    for _ in range(40):
+        base = (random.random(300) < 0.02).astype(float)
+        parts = {"8k": [Pairs(nothing, base, range(300), 1.0)]}
+        drop = decide_drops(parts, 0.05, 0.8)["8k"]
+        accepted_by_interval += drop.comparison.effect.low > -0.05
+        assert drop.verdict is not Verdict.NO_WORSE
+    assert accepted_by_interval > 20
+
+
 def test_a_certain_drop_within_the_margin_is_no_worse() -> None:
     """A drop that is certain but smaller than the margin is accepted."""
     drop = decide_drops({"": pairs(0, 30, 2970)}, 0.02, 0.8)[""]

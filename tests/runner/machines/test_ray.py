@@ -78,7 +78,7 @@ class UnusableClient(Client):
         raise InputError("it has no key")
 
     def make_request(self, request: Request) -> RequestResult:
-        """Never called."""
+        """Fail: a client that cannot be made must not be asked."""
         raise AssertionError
 
 

@@ -7,8 +7,6 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
 from helm_longctx.apps.gate.answers import (
     EQUAL,
     AnswerPair,
@@ -299,17 +297,10 @@ def _decide(
     for name, drop in drops.items():
         parts[name] = GatePart(
             base=drop.base,
-            candidate=_mean_of_candidate(pairs[name]),
+            candidate=drop.candidate,
             drop=drop,
         )
     return parts
-
-
-def _mean_of_candidate(pairs: Sequence[Pairs]) -> float:
-    means = []
-    for pair in pairs:
-        means.append(float(np.mean(np.asarray(pair.a, dtype=float))))
-    return float(np.average(means, weights=[pair.weight for pair in pairs]))
 
 
 def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[int]]:

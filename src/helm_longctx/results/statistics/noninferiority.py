@@ -25,7 +25,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.results.statistics.comparison import (
     Comparison,
@@ -464,7 +464,7 @@ class Drop:
         verdict: `NO_WORSE` if the interval is above a drop of the margin, and `WORSE` if `p_worse` is below 0.025.
         more: number of instances that are still needed to decide; 0 if it is decided, or need not be.
         is_suspect: whether a depth has a drop that is certain, but not certain to be smaller than the margin.
-        base: the base's mean score, 0 to 1.
+        base, candidate: the mean scores, 0 to 1.
         is_at_floor: whether the base's score is not above the margin. Then even a candidate without a right answer would
             not drop by more, and the candidate is no worse only if it is certain to be better.
     """
@@ -475,6 +475,7 @@ class Drop:
     more: int
     is_suspect: bool
     base: float
+    candidate: float
     is_at_floor: bool
 
     @property
@@ -528,7 +529,9 @@ class _Test:
     ):
         self._margin = margin
         self._comparison = compare_parts(pairs)
-        self._base = _mean_of_base(pairs)
+        weights = [pair.weight for pair in pairs]
+        self._base = _mean_score([pair.b for pair in pairs], weights)
+        self._candidate = _mean_score([pair.a for pair in pairs], weights)
         self._clusters = Clusters.of(*join_pairs(pairs))
         self._looks = next_looks(earlier, self._comparison.effect.n)
         statistic = float(margin_statistics(self._clusters, -margin)[0])
@@ -584,13 +587,17 @@ class _Test:
             more=more,
             is_suspect=is_suspect,
             base=self._base,
+            candidate=self._candidate,
             is_at_floor=is_at_floor,
         )
 
 
-def _mean_of_base(pairs: Sequence[Pairs]) -> float:
-    means = [float(np.mean(np.asarray(pair.b, dtype=float))) for pair in pairs]
-    return float(np.average(means, weights=[pair.weight for pair in pairs]))
+def _mean_score(scores: Sequence[ArrayLike], weights: Sequence[float]) -> float:
+    """Return the weighted mean of the means of parts."""
+    means = []
+    for part in scores:
+        means.append(float(np.mean(np.asarray(part, dtype=float))))
+    return float(np.average(means, weights=weights))
 
 
 def visible_drop(
