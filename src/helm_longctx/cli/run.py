@@ -201,7 +201,7 @@ def _answer_in_batches(plan: Plan, prints: TextIO) -> bool:
     if not batches.are_open:
         return True
     print_states(batches)
-    print("Give the same command again when the batches have ended.")
+    print("Run the same command again when the batches have ended.")
     return False
 
 

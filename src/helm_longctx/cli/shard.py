@@ -87,5 +87,5 @@ def shard(
     if chosen is None:
         LongContextRunner(**arguments).run_all(specs)
         return
-    divide_paces(chosen.total)
-    LongContextRunner(**arguments, strategy=OneShard(chosen)).run_all(specs)
+    with divide_paces(chosen.total):
+        LongContextRunner(**arguments, strategy=OneShard(chosen)).run_all(specs)

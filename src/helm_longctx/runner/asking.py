@@ -115,15 +115,12 @@ def ask_all(
                 # One answer shows that the address, key and model are right.
                 engine.is_proven = True
             asking.progress.show(engine.in_flight, engine.longest)
-    except InputError as error:
+    except BaseException as error:
         asking.sender.stop()
-        # Answers that arrive now are written to the journal by their threads.
+        # What is in flight is paid for, and its threads write the answers to the journal. A second Ctrl-C ends the wait.
         engine.settle()
-        raise InputError(f"{error}; {asking.journal.summary()}") from error
-    except KeyboardInterrupt:
-        asking.sender.stop()
-        # Here, too: what is in flight is paid for. A second Ctrl-C ends the wait.
-        engine.settle()
+        if isinstance(error, InputError):
+            raise InputError(f"{error}; {asking.journal.summary()}") from error
         raise
     finally:
         engine.close()

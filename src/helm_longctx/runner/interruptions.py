@@ -127,5 +127,5 @@ def explain_full_disk(folder: Path, summary: str) -> Iterator[None]:
             raise
         what = f"{error.filename or folder} cannot be written: {error.strerror}"
         raise InputError(
-            f"{what}; {summary}; make room, then give the same command again"
+            f"{what}; {summary}; make room, then run the same command again"
         ) from error

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import dacite
 
@@ -75,7 +76,7 @@ class DurableLines:
             )
         self.path = path
         self._remedy = remedy
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
         self._line_number = 0
         self._torn_at: int | None = None
         self._writer = GroupWriter(self._write)
@@ -132,19 +133,35 @@ class DurableLines:
             if not self.path.exists():
                 return
             self._file = None
-        self._file = self._file or self.path.open("ab")
+        if self._file is None:
+            # There is no buffer: what a full disk did not take must not be written later, behind other lines.
+            self._file = self.path.open("ab", buffering=0)
         if self._torn_at is not None:
             # The torn line is cut off here and not in `read`, because another process that only reads must not do it.
             self._file.truncate(self._torn_at)
             self._torn_at = None
-        self._file.write(b"".join(lines))
-        self._file.flush()
+        _append(self._file, b"".join(lines))
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
         if self._file:
             self._file.close()
+
+
+def _append(file: FileIO, lines: bytes) -> None:
+    """Add lines to the end of a file. If the disk becomes full, those that fit remain, and no part of another one."""
+    start = file.seek(0, os.SEEK_END)
+    written = 0
+    try:
+        # A call of the system writes only a part if the disk becomes full. The next call fails.
+        while written < len(lines):
+            written += file.write(memoryview(lines)[written:])
+    except BaseException:
+        # Else the next line would follow a part of a line, and both would be damaged.
+        whole = lines.rfind(b"\n", 0, written) + 1
+        file.truncate(start + whole)
+        raise
 
 
 class SealedLines(DurableLines):

@@ -1,7 +1,8 @@
 """Controls how fast requests are sent to an address: limits per minute, and pauses that the server asks for."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 
@@ -61,10 +62,17 @@ _MakesPace = Callable[[str, float | None, float | None], Pace]
 _makers: list[_MakesPace] = [lambda name, requests, tokens: Pace(requests, tokens)]
 
 
-def use_paces(make: _MakesPace) -> None:
-    """Use `make` for all paces of this process, for example because other processes send to the same addresses."""
+@contextmanager
+def use_paces(make: _MakesPace) -> Iterator[None]:
+    """Use `make` for all paces of this process in the block, for example to share limits with other processes."""
+    before = list(_makers)
     _makers[:] = [make]
     pace.cache_clear()
+    try:
+        yield
+    finally:
+        _makers[:] = before
+        pace.cache_clear()
 
 
 @cache

@@ -310,7 +310,7 @@ class _Submission:
         except UnsureError as error:
             raise InputError(
                 "it is not known whether a batch was created"
-                f" ({_reason(error.__cause__ or error)}); give the same command again:"
+                f" ({_reason(error.__cause__ or error)}); run the same command again:"
                 " it looks for the batch"
             ) from error
         # The disk is full, or a file cannot be written. The batch may exist, so it stays announced.

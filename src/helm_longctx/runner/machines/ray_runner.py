@@ -81,8 +81,9 @@ class WorkerData:
         repr=False,
     )
 
-    def enter(self) -> None:
-        """Set up this worker like the driver's process. Raises an `InputError` if it lacks the driver's disk."""
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Set up this worker like the driver's process for a task. Raises an `InputError` if it lacks the driver's disk."""
         runs = Path(
             self.folder, self.arguments["output_path"], "runs", self.arguments["suite"]
         )
@@ -97,7 +98,8 @@ class WorkerData:
         for register, values in self.registered:
             for value in values:
                 register(value)
-        use_paces(partial(_SharedPace, self.paces))
+        with use_paces(partial(_SharedPace, self.paces)):
+            yield
 
 
 class _Paces:
@@ -154,16 +156,16 @@ class _SharedPace(Pace):
 
 def ask_shard(job: WorkerData, run_spec: RunSpec, shard: Shard) -> None:
     """Send the requests of a shard. This is a Ray task."""
-    job.enter()
-    LongContextRunner(
-        **job.arguments, strategy=OneShard(shard), settings=job.settings
-    ).run_one(run_spec)
+    with job.enter():
+        LongContextRunner(
+            **job.arguments, strategy=OneShard(shard), settings=job.settings
+        ).run_one(run_spec)
 
 
 def _make_run(job: WorkerData, run_spec: RunSpec, *shards: None) -> None:
     """Make a run from the answers of its shards, for which Ray waits. This is a Ray task."""
-    job.enter()
-    LongContextRunner(**job.arguments, settings=job.settings).run_one(run_spec)
+    with job.enter():
+        LongContextRunner(**job.arguments, settings=job.settings).run_one(run_spec)
 
 
 class RayRunner(LongContextRunner):

@@ -60,9 +60,9 @@ class OneShard(Strategy):
         run.ask()
 
 
-def divide_paces(total: int) -> None:
-    """Divide the limits of requests and tokens per minute by a number of processes."""
-    use_paces(
+def divide_paces(total: int) -> AbstractContextManager[None]:
+    """Divide the limits of requests and tokens per minute by a number of processes in the block."""
+    return use_paces(
         lambda name, *limits: Pace(*(limit and limit / total for limit in limits))
     )
 
