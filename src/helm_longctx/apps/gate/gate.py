@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -279,22 +280,24 @@ def _decide(
     return decide_drops(pairs, question.margin, question.power, question.looks, depths)
 
 
-def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[int]]:
-    """Return the numbers of instances at all earlier looks at a gate, by the part's name.
+def read_looks(path: Path, compared: Mapping[str, Any]) -> Any:
+    """Return the field `looks` of a gate's file: the numbers of questions at all earlier looks. None without such looks.
 
     Args:
-        base, candidate: the names of both deployments. A gate of others has had no look.
+        path: the file with the results of the last look.
+        compared: the fields that say what is compared, such as the names of both deployments. A gate with other values
+            has had no look.
 
     Raises:
-        InputError: the file with the results of the last look is damaged.
+        InputError: the file is damaged.
     """
-    if not folder.json_path.exists():
-        return {}
-    earlier = read_json(folder.json_path)
-    with reading(folder.json_path):
-        if (earlier["base"], earlier["candidate"]) != (base, candidate):
-            return {}
-        return dict(earlier["looks"])
+    if not path.exists():
+        return None
+    earlier = read_json(path)
+    with reading(path):
+        if any(earlier[name] != value for name, value in compared.items()):
+            return None
+        return earlier["looks"]
 
 
 def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
