@@ -141,11 +141,11 @@ docs: $(VENV)/installed-dev
 	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/installed
-	$(BIN)/python bench/lexical.py
-	$(BIN)/python bench/intervals.py
+	$(BIN)/python -m bench.lexical
+	$(BIN)/python -m bench.decisions.intervals
 
 bars: $(VENV)/installed-dev browser
-	$(BIN)/python bench/bars.py
+	$(BIN)/python -m bench.bars
 
 # Gives mutated input to everything that reads input. `make fuzz SEED=2` generates other cases.
 SEED ?= 20260

@@ -1,6 +1,6 @@
 """Kills the commands of a run by batches at ten moments, and compares the run with a direct one.
 
-    python bench/batches.py [--requests 300] [--protocol openai|anthropic] [--json FILE]
+    python -m bench.batches [--requests 300] [--protocol openai|anthropic] [--json FILE]
 
 The requests have prompts of 0.6 MB in LV-Eval's form and go to a local server in three batches. The script ends with an
 error if a request is paid for twice, if one is sent directly, or if the results differ from those of the direct run.
@@ -11,17 +11,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from run_files import fabricate_words  # noqa: E402
-from tests.chaos.batches import disturb, moments  # noqa: E402
-from tests.support.servers.batches import serve_batches  # noqa: E402
+from bench.run_files import fabricate_words
+from tests.chaos.batches import disturb, moments
+from tests.support.servers.batches import serve_batches
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Counts how often a cache check finds faults of a prefix cache, and how often it finds one where there is none.
 
-    python bench/cache_check.py --seeds 100
-    python bench/cache_check.py --seeds 100 --where
+    python -m bench.cache_check --seeds 100
+    python -m bench.cache_check --seeds 100 --where
 
 The model is scripted, the cache of blocks and its faults are real (`tests/support/cached_server.py`). The requests stay
 in this process. A fault is found if any state differs, and named right if the first state that differs is one of those
@@ -12,13 +12,9 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.cached_server import CachedServer
 

@@ -1,6 +1,6 @@
 """Lets certificates find out simulated servers with known curves, and prints their cost.
 
-python bench/certify.py [--runs 100] [--prompt-runs 5] [--claim 16k]
+python -m bench.certify [--runs 100] [--prompt-runs 5] [--claim 16k]
 
 The first table is about 1m tokens. Scores are drawn from the curves of the servers, without prompts. The second table
 is about real prompts of up to --claim tokens, which the simulated servers read in this process. It needs a few seconds
@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from functools import partial
 from multiprocessing import Pool
-from pathlib import Path
 from random import Random
 from statistics import fmean
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.certifying import KINDS, SERVERS, Curve, ask_prompts
 from tests.support.endpoints import SimulatedModel

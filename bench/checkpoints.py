@@ -1,7 +1,7 @@
 """Evaluates ten checkpoints of a small real model with one command, kills it in the middle, and continues it.
 
-    python bench/checkpoints.py                       # SmolLM2 135M, twelve short questions about six contexts
-    python bench/checkpoints.py --folder /tmp/steps   # keeps the checkpoints (2.7 GB)
+    python -m bench.checkpoints                       # SmolLM2 135M, twelve short questions about six contexts
+    python -m bench.checkpoints --folder /tmp/steps   # keeps the checkpoints (2.7 GB)
 
 The checkpoints are the model with noise on all its matrices, less from step to step, so that scores rise. The questions
 are sentences to complete, which a base model can do: one of two or four sentences of the context again. Printed are

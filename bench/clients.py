@@ -1,6 +1,6 @@
 """Measures the requests per second of a run, of the bare official package and of HELM alone ("stock").
 
-    python bench/clients.py [--turns 2] [--threads 1 8 32 64 256] [--sizes 8k 128k] [--after 0.05 1] [--json FILE]
+    python -m bench.clients [--turns 2] [--threads 1 8 32 64 256] [--sizes 8k 128k] [--after 0.05 1] [--json FILE]
 
 A server in a separate process answers each request after a fixed time. "Bare" is `openai.OpenAI` in a thread pool.
 "Ours" does what a run does, with the spool, our runner's loop, our client, the request cache in SQLite, and the

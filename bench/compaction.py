@@ -5,8 +5,8 @@ formats of Claude Code, Codex and OpenCode, are written to files and read back. 
 function in Python drops the middle, a command drops the results of tools, and `compact` has a model that paraphrases some
 sentences. Equal compactors each lose a share of the sentences of their own. The extractive reader answers the probes.
 
-    python bench/compaction.py                 # 100 seeds of 12 sessions
-    python bench/compaction.py --sessions 3    # too few for a statement about other sessions
+    python -m bench.compaction                 # 100 seeds of 12 sessions
+    python -m bench.compaction --sessions 3    # too few for a statement about other sessions
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Writes a GGUF file with the same numbers in float32, so that llama.cpp multiplies them without rounding.
 
-    python bench/dequantize.py SmolLM2-135M-Instruct.Q4_1.gguf smollm2-f32.gguf
+    python -m bench.dequantize SmolLM2-135M-Instruct.Q4_1.gguf smollm2-f32.gguf
 
 It needs the package gguf, which the extra `local` has. `engines.py` compares a server of either file with our client.
 """

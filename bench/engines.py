@@ -1,6 +1,6 @@
 """Compares servers that have the weights of `local/smollm2-135m-instruct` with our client: answers, and scores of runs.
 
-    python bench/engines.py http://localhost:8102/v1=/path/to/folder 'http://localhost:8101/v1=NAME;{"repeat_penalty":1}'
+    python -m bench.engines http://localhost:8102/v1=/path/to/folder 'http://localhost:8101/v1=NAME;{"repeat_penalty":1}'
 
 Each argument is an address, the model's name on the server, and fields that are added to each request. First, three
 short prompts are sent greedily, each as a chat and as a completion; the script prints the answers, and the numbers of

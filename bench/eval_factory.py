@@ -1,6 +1,6 @@
 """Runs the real NeMo Evaluator against local servers: our and HELM's tasks, as chats, as completions and through NVCF.
 
-    python bench/eval_factory.py [--task NAME] [--form chat|completions|nvcf]
+    python -m bench.eval_factory [--task NAME] [--form chat|completions|nvcf]
 
 Data, answers and judges' replies are fabricated. For each run a line has the time, the score with its standard error in
 `results.yml`, and whether `helm-server` shows the same score. The exit status is 1 if a score differs or a standard

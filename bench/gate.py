@@ -1,6 +1,6 @@
 """Counts how often `helm-longctx gate` finds a proxy that changes what passes, and how often it fails an equal pair.
 
-python bench/gate.py [SEEDS] [--real] [--questions N]
+python -m bench.gate [SEEDS] [--real] [--questions N]
 
 First the whole command is given once for each proxy, against a local server whose answers differ from request to
 request. Then the model and the proxy answer the recorded prompts again for each seed (100 without SEEDS), and the
@@ -25,8 +25,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.deployments import register_server
 from tests.support.servers.llm import Server, run, serve

@@ -1,6 +1,6 @@
 """Counts how many requests `gate --logprobs` and the gate by scores need to find that a quantized model is worse.
 
-    python bench/gate_logprobs.py [--questions 240] [--read 24] [--seeds 100] [--keep FILE]
+    python -m bench.gate_logprobs [--questions 240] [--read 24] [--seeds 100] [--keep FILE]
 
 The model is SmolLM2 135M (`packaged/smollm2-135m-instruct`) in float32. The candidates have the same weights, rounded
 row by row to fewer bits. Both gates see the same short questions about a register. A score is 1 if each token of the
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,9 +20,6 @@ from statistics import fmean
 from typing import Any
 
 import torch
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from tests.support.servers.real_model import WORDS
 
 from helm_longctx.apps.gate import distributions

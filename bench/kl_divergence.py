@@ -2,7 +2,7 @@
 
     llama-perplexity -m base.gguf -f text.txt -c 256 -ctk f32 -ctv f32 -fa off --kl-divergence-base base.kld
     llama-perplexity -m candidate.gguf -c 256 -ctk f32 -ctv f32 -fa off --kl-divergence-base base.kld --kl-divergence
-    python bench/kl_divergence.py base.gguf candidate.gguf text.txt [--context 256]
+    python -m bench.kl_divergence base.gguf candidate.gguf text.txt [--context 256]
 
 Both files should have weights in float32 (`dequantize.py`), because llama.cpp rounds what it multiplies with others.
 llama.cpp divides the tokens into pieces of the context, reads each alone, and compares the second half of each.

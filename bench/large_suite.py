@@ -1,6 +1,6 @@
 """Measures seconds and memory of `summarize`, `report` and `compare` for 100 run entries of 10 models.
 
-    python bench/large_suite.py [--answers 50] [--folder DIR] [--json FILE]
+    python -m bench.large_suite [--answers 50] [--folder DIR] [--json FILE]
 
 The entries are 20 tasks of HELMET at five lengths. Runs are fabricated, with 1,000 runs in all; 50 answers each take
 one GB of disk. A folder that has them already is used again. Seconds include imports.
@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from cost import measure_command
+from bench.cost import measure_command
 from tests.apps.report.suites import write_suite
 from tests.support.programs import BIN
 

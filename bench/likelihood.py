@@ -1,9 +1,9 @@
 """Measures log-probabilities of gold answers with SmolLM2: exactness, servers, and which models they tell apart.
 
-    python bench/likelihood.py exact --questions 100                 # 200 answers against transformers' own loss
-    python bench/likelihood.py serve echo --seconds 300              # SmolLM2 behind the protocol of a server
-    python bench/likelihood.py server http://127.0.0.1:PORT/v1       # a server against the local model
-    python bench/likelihood.py noise --questions 60                  # weights with noise: likelihood and accuracy
+    python -m bench.likelihood exact --questions 100                 # 200 answers against transformers' own loss
+    python -m bench.likelihood serve echo --seconds 300              # SmolLM2 behind the protocol of a server
+    python -m bench.likelihood server http://127.0.0.1:PORT/v1       # a server against the local model
+    python -m bench.likelihood noise --questions 60                  # weights with noise: likelihood and accuracy
 
 `server --bos` is for a server that puts the model's first token before each text, as llama-cpp-python must: without one
 it gives each token the number of its repetition, and is refused.
@@ -165,11 +165,8 @@ def exact(questions: int, facts: int = 12) -> None:
 
 def serve(way: str, seconds: int) -> None:
     """Serve SmolLM2 in the protocol of a server, computed by one call of the model for each text."""
-    import sys
 
     import torch
-
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.support.servers.echoing import EchoServer
 
     model, tokenizer = load()

@@ -1,9 +1,9 @@
 """Measures how fast a small real model answers questions of 2k tokens: in batches with shared contexts read once, one
 question at a time, and in lm-evaluation-harness.
 
-    python bench/local.py --questions 20                              # ours alone
-    python bench/local.py --lm-eval /path/to/python                   # also lm-evaluation-harness, in its environment
-    python bench/local.py --differences bfloat16                      # only counts what batches change
+    python -m bench.local --questions 20                              # ours alone
+    python -m bench.local --lm-eval /path/to/python                   # also lm-evaluation-harness, in its environment
+    python -m bench.local --differences bfloat16                      # only counts what batches change
 
 The model is `local/smollm2-135m-instruct` in float32 on two threads. `shared` has five questions for each context, and
 `apart` one. Each program answers in a process of its own. Seconds are processor time, so that other work of the machine
@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from checkpoints import write_questions
+from bench.checkpoints import write_questions
 
 TOKENS = 2000
 ANSWER = 16

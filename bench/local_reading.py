@@ -1,8 +1,8 @@
 """Measures how fast a real model reads a prompt on a processor: in chunks, in chunks with masks, and as a whole.
 
-    python bench/local_reading.py                                      # SmolLM2 135M, 4k
-    python bench/local_reading.py --length 8192 --repeats 3
-    python bench/local_reading.py --llama-cpp /path/to/python          # also llama.cpp, of an environment that has it
+    python -m bench.local_reading                                      # SmolLM2 135M, 4k
+    python -m bench.local_reading --length 8192 --repeats 3
+    python -m bench.local_reading --llama-cpp /path/to/python          # also llama.cpp, of an environment that has it
 
 The model is `local/smollm2-135m-instruct`. `chunks` is our client's way. `masks` are the same chunks with the
 attention of transformers. `whole` is plain `generate`. They take turns in one process, and the best of `--repeats`

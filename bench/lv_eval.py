@@ -1,6 +1,6 @@
 """Measures seconds and peak memory of making LV-Eval's prompts at 256k words and cutting them in the middle.
 
-    python bench/lv_eval.py --tokenizer tokenizer.json [--rows 200] [--lveval CHECKOUT]
+    python -m bench.lv_eval --tokenizer tokenizer.json [--rows 200] [--lveval CHECKOUT]
 
 `--lveval` is a checkout of infinigence/LVEval at 63e7ae9. With it, the official code reads and cuts the same file with
 the same tokenizer in the same run. Every cut prompt is compared, and the ratio of the times is printed.
@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cost import peak_mb
+from bench.cost import peak_mb
 
 WORDS = 262_144
 WINDOW = 131_072
@@ -116,7 +116,8 @@ def measure_in_process(
     """Measure one of the two in a new process."""
     command = [
         sys.executable,
-        __file__,
+        "-m",
+        "bench.lv_eval",
         "--read",
         name,
         "--root",

@@ -1,6 +1,6 @@
 """Measures methods of many requests with scripted models, which know only what stands in a prompt.
 
-    python bench/methods.py [loss|frontier|kills|flight …]
+    python -m bench.methods [loss|frontier|kills|flight …]
 
 - `loss`: a summarizer that loses a known share of the facts. The script prints how often the interval of the measured
   loss has that share, over 100 seeds.
@@ -19,7 +19,6 @@ import os
 import random
 import resource
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -28,18 +27,16 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from helm_longctx.results.statistics.intervals import mean_interval
-from helm_longctx.run_settings import SANDBOX
-from helm_longctx.tasks.sandbox import BUBBLEWRAP
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from tests.runner import making
 from tests.runner.kills import KILLED, kill
 from tests.runner.scripted_runs import MODEL
 from tests.support import scripted
 from tests.support.deployments import register_server
 from tests.support.servers.llm import serve
+
+from helm_longctx.results.statistics.intervals import mean_interval
+from helm_longctx.run_settings import SANDBOX
+from helm_longctx.tasks.sandbox import BUBBLEWRAP
 
 SEEDS = 100
 QUESTIONS = 100

@@ -1,6 +1,6 @@
 """Measures what a long request costs without the model's answer: ours, HELM alone ("stock"), and one tokenization.
 
-    python bench/overhead.py [--tokenizer tokenizer.json] [--repeats 15] [--json FILE]
+    python -m bench.overhead [--tokenizer tokenizer.json] [--repeats 15] [--json FILE]
 
 In each turn, an instance with new text passes through the adapter, HELM's client and its SQLite cache, and a model
 answers at once. The ways take turns in one process. The first turn, in which tokenizers are loaded, does not count. The

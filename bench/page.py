@@ -1,6 +1,6 @@
 """Measures seconds and memory of summaries and of the browser for long runs, with our summarizer and HELM's ("stock").
 
-    python bench/page.py [--json FILE] [--sizes 100x128k …]
+    python -m bench.page [--json FILE] [--sizes 100x128k …]
 
 Runs are fabricated. "Ours" is `helm-longctx summarize`, and "stock" is `helm-summarize`, which is measured only for
 runs that it can summarize. The two take turns.
@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,9 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from cost import Cost, measure_command
+from bench.cost import Cost, measure_command
 from tests.e2e.browser import served, start_chromium
 from tests.support.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
 from tests.support.programs import BIN

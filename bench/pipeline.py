@@ -1,6 +1,6 @@
 """Measures the whole way to a score: asking, scoring and writing, against the bare official package, which only asks.
 
-    python bench/pipeline.py [--questions 2050] [--threads 32] [--after 0.05] [--turns 3] [--json FILE]
+    python -m bench.pipeline [--questions 2050] [--threads 32] [--after 0.05] [--turns 3] [--json FILE]
 
 A server in a separate process answers each request after a fixed time. "Bare" is `openai.OpenAI` in a thread pool.
 "Ours" is a run of our runner on own questions with prompts of 4k tokens, from the first request until the run's files
@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from clients import OURS, bare, local_server, make_prompt, register
+from bench.clients import OURS, bare, local_server, make_prompt, register
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.run_spec_factory import construct_run_specs
 from helm.common.object_spec import parse_object_spec

@@ -1,8 +1,8 @@
 """Compares `evaluate` with the pipeline of kvpress, called without it, on RULER's needles: answers and scores.
 
     pip install kvpress==0.5.5                                   # in an environment of its own, with this package
-    python bench/press.py --questions 4 --length 4k
-    python bench/press.py --questions 2 --count-with BYTES       # 4,096 bytes, for a folder with a tokenizer of bytes
+    python -m bench.press --questions 4 --length 4k
+    python -m bench.press --questions 2 --count-with BYTES       # 4,096 bytes, for a folder with a tokenizer of bytes
 
 The model is `packaged/smollm2-135m-instruct` in float32. Questions are the same; kvpress's own evaluation scores with
 RULER's `string_match_all`, which is written out here.

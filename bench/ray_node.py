@@ -1,4 +1,4 @@
-"""Kills a node of a Ray cluster in the middle of a run: `python bench/ray_node.py`.
+"""Kills a node of a Ray cluster in the middle of a run: `python -m bench.ray_node`.
 
 The cluster is Ray's cluster for tests, with two nodes on this machine. The server counts the requests.
 """

@@ -1,4 +1,4 @@
-"""Measures how much faster four Ray workers are than one, if each answer takes a second: `python bench/ray_workers.py`.
+"""Measures how much faster four Ray workers are than one, if each answer takes a second: `python -m bench.ray_workers`.
 
 Both runs are made on the same Ray instance, one after the other, and the results are compared byte by byte.
 """

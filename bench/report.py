@@ -1,6 +1,6 @@
 """Measures seconds to build and to open a report of 63 published models and fabricated runs, and checks accessibility.
 
-    python bench/report.py [--pictures DIR]
+    python -m bench.report [--pictures DIR]
 
 Each page is opened from the file system in headless Chromium, in both themes, and checked with axe. `--pictures` also
 writes a screenshot of every page. `docs/make_pictures.py` takes the screenshots of the documentation.
@@ -9,7 +9,6 @@ writes a screenshot of every page. `docs/make_pictures.py` takes the screenshots
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,9 +17,6 @@ from importlib import resources
 from pathlib import Path
 
 from selenium import webdriver
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from tests.apps.report.suites import write_suite
 from tests.e2e.browser import start_chromium
 from tests.support.sites import AXE, RULES, complaints, open_site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 
-from cost import peak_mb
+from bench.cost import peak_mb
 
 from helm_longctx.tasks.methods.chunks import find_best, join, split
 from helm_longctx.tasks.methods.prompts import RETRIEVE

@@ -1,6 +1,6 @@
 """Measures how long RULER's samples take to generate, beside the official scripts on the same files.
 
-    python bench/ruler.py --official CHECKOUT --data ROOT --tokenizer FOLDER [--length 128k] [--samples 500]
+    python -m bench.ruler --official CHECKOUT --data ROOT --tokenizer FOLDER [--length 128k] [--samples 500]
         [--official-samples 5] [TASK ...]
 
 CHECKOUT: NVIDIA/RULER at c3f5e3b. ROOT: a data root of `helm-longctx fetch ruler:…`. FOLDER: a saved tokenizer with
@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from cost import peak_mb
+from bench.cost import peak_mb
 
 from helm_longctx.benchmarks.ruler.tasks import RULER as BENCHMARK
 from helm_longctx.data.root import DataRoot

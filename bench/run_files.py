@@ -1,6 +1,6 @@
 """Measures disk space, peak memory and seconds of a run with our runner and with HELM's own, in turn.
 
-    python bench/run_files.py [--rows 100] [--books 200] [--json FILE]
+    python -m bench.run_files [--rows 100] [--books 200] [--json FILE]
 
 There are three workloads, none of which needs a network: 100 prompts of 128k tokens to a local OpenAI-compatible
 server, whose answers HELM's client caches; 200 prompts of LV-Eval's form with 256k words and the null baseline; and
@@ -18,15 +18,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.cost import measure_command
+from tests.support.servers.llm import serve
+
+from helm_longctx.run_settings import MIRROR
+from helm_longctx.tasks.lengths import STANDARD
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from cost import measure_command  # noqa: E402
-from tests.support.servers.llm import serve  # noqa: E402
-
-from helm_longctx.run_settings import MIRROR  # noqa: E402
-from helm_longctx.tasks.lengths import STANDARD  # noqa: E402
-
 HELM_RUN = Path(sys.executable).parent / "helm-run"
 WORDS = [
     "the",

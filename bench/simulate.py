@@ -1,6 +1,6 @@
 """Measures our runner and summarizer with many short instances and a model that answers at once in this process.
 
-    python bench/simulate.py [--instances 1000000] [--runs 55] [--processes 2] [--json FILE]
+    python -m bench.simulate [--instances 1000000] [--runs 55] [--processes 2] [--json FILE]
 
 The figures are our own cost for each instance: requests, loop, journal, metrics, files and tables. Prompts are
 fabricated in LV-Eval's form, a few hundred characters each. The processes share the runs, as the jobs of a cluster do.
@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import resource
-import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -23,9 +22,7 @@ from itertools import islice, product
 from multiprocessing import get_context
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from cost import measure_command, peak_mb
+from bench.cost import measure_command, peak_mb
 from tests.runner.making import make_runner, spec_of
 from tests.support.programs import BIN
 

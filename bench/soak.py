@@ -1,7 +1,7 @@
 """Sends many small requests, of which about one in ten fails, with our runner's loop, request cache and journal.
 
-    python bench/soak.py [--runs 20] [--requests 5000] [--threads 64] [--json FILE]
-    python bench/soak.py --load
+    python -m bench.soak [--runs 20] [--requests 5000] [--threads 64] [--json FILE]
+    python -m bench.soak --load
 
 A server in a separate process answers at once, answers with an error status, drops the connection, or does not answer
 until the client gives up. It counts the answers that each prompt got. Each run is then continued from its journal, and
@@ -37,8 +37,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, ClassVar
 
-from clients import OURS, REPLY, make_prompt, make_request, response
-from cost import measure_command
+from bench.clients import OURS, REPLY, make_prompt, make_request, response
+from bench.cost import measure_command
 from helm.benchmark.model_deployment_registry import (
     ClientSpec,
     ModelDeployment,
@@ -49,6 +49,7 @@ from helm.benchmark.model_metadata_registry import (
     register_model_metadata,
 )
 from helm.common.local_context import LocalContext
+from tests.support.fabricate_runs import long_prompts, write_run
 
 from helm_longctx.models.results import failure_of
 from helm_longctx.run_settings import WAIT, settings_in_use
@@ -61,10 +62,6 @@ from helm_longctx.runner.spool import Spool
 from helm_longctx.runs.journal import Journal
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import find_benchmark
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.support.fabricate_runs import long_prompts, write_run
 
 CHARACTERS = 1_000
 """Of a prompt."""

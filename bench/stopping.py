@@ -1,6 +1,6 @@
 """Measures how many requests `run --stop-when better` saves, and how often it names the wrong model.
 
-    python bench/stopping.py [--rounds 1000] [--babilong FOLDER] [--json FILE]
+    python -m bench.stopping [--rounds 1000] [--babilong FOLDER] [--json FILE]
 
 Pairs of models are drawn from HELMET's published averages at 128k: each answer is right with the probability of the
 model's average. With `--babilong`, pairs are also the outputs of real models on the same questions, from a clone of

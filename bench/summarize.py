@@ -1,6 +1,6 @@
 """Measures seconds and memory of `summarize` for large suites, and the first page in Chromium.
 
-    python bench/summarize.py [--json FILE]
+    python -m bench.summarize [--json FILE]
 
 There are two suites: all published results with two runs beside them, and four runs with 20,000 instances together.
 Runs are fabricated. Seconds depend on the machine, and include HELM's imports.
@@ -12,16 +12,13 @@ import argparse
 import json
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from cost import measure_command
+from bench.cost import measure_command
 from tests.e2e.browser import served, start_chromium
 from tests.support.fabricate_runs import long_prompts, write_run
 from tests.support.programs import BIN

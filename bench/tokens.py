@@ -1,7 +1,7 @@
 """Measures the error of the estimate of tokens on real prompts, in percent of what a tokenizer counts.
 
     helm-longctx prompts helmet_rag:task=nq,length=8k --limit 20 > prompts.jsonl
-    python bench/tokens.py prompts.jsonl o200k_base FOLDER …
+    python -m bench.tokens prompts.jsonl o200k_base FOLDER …
 
 Each tokenizer is an encoding of tiktoken, or a folder with `tokenizer.json`. The folder's name tells whether each digit
 is a token, as the model's name does in an estimate.

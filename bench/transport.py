@@ -1,6 +1,6 @@
 """Compares our transport, with its limits and checks, with the HTTP client of the package `openai`.
 
-    python bench/transport.py [--pairs 500] [--sizes 2000 1000000]
+    python -m bench.transport [--pairs 500] [--sizes 2000 1000000]
 
 Two clients send the same prompts in turn, from one thread, to a server that answers at
 once. The script prints medians of the thread's processor time, which depends less on other programs than the time on a
@@ -16,7 +16,7 @@ import statistics
 import time
 
 import openai
-from clients import local_server, make_prompt
+from bench.clients import local_server, make_prompt
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import Request
 

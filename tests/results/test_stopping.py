@@ -126,7 +126,7 @@ def test_a_threshold_and_a_width() -> None:
 
 @pytest.mark.parametrize("rule", ["better", "score=50"])
 def test_the_error_is_kept_although_somebody_looks_after_each_round(rule: str) -> None:
-    """If there is nothing to find, few runs stop. `python bench/stopping.py` counts them in thousands of runs."""
+    """If there is nothing to find, few runs stop. `python -m bench.stopping` counts them in thousands of runs."""
     rng = np.random.default_rng(2)
     ended = 0
     for _ in range(40):

@@ -36,7 +36,7 @@ from helm_longctx.models.results import (
     usage_of,
 )
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.runner.asking import Asking, FinishedQuestion
+from helm_longctx.runner.asking import Asking
 from helm_longctx.runner.engine import (
     PendingRequest,
     QueuedRequest,
@@ -442,16 +442,16 @@ class ProgramAsking(Asking):
         self._programs[number] = program
         program.start()
 
-    def take_finished(self) -> list[FinishedQuestion]:
-        """Return the questions whose programs have ended since the last call, or compute for too long.
+    def take_finished(self) -> dict[int, RequestOutcome]:
+        """Return what came of the questions whose programs have ended since the last call, or compute for too long.
 
         Raises:
             InputError, OSError: see `_result_of`.
         """
-        finished = []
-        for program in [*self._programs.values()]:
+        finished = {}
+        for number, program in [*self._programs.items()]:
             if program.has_ended or _is_stuck(program):
-                finished.append(self._collect(program))
+                finished[number] = self._collect(program)
             elif program.computes_too_long and program.interrupted is None:
                 program.interrupt()
         return finished
@@ -464,8 +464,8 @@ class ProgramAsking(Asking):
                 program.interrupt()
             program.spool.close()
 
-    def _collect(self, program: _Program) -> FinishedQuestion:
-        """Return the result of a program that has ended or is left behind, and write its steps."""
+    def _collect(self, program: _Program) -> RequestOutcome:
+        """Return what came of a program that has ended or is left behind, and write its steps."""
         result = _result_of(program)
         del self._programs[program.number]
         program.spool.close()
@@ -477,9 +477,7 @@ class ProgramAsking(Asking):
         }
         with (self._folder / STEPS).open("ab") as file:
             file.write(serialize({**about, "steps": program.steps}) + b"\n")
-        return FinishedQuestion(
-            program.number, RequestOutcome(result, is_late=program.is_late)
-        )
+        return RequestOutcome(result, is_late=program.is_late)
 
 
 def _is_stuck(program: _Program) -> bool:

@@ -51,7 +51,7 @@ _POWER = 0.9
 
 _MORE = 1.13
 """How many times as many questions as a test of a fixed number with known expected scores needs. Measured by
-`bench/decisions_certify.py`: the tests look after each answer, and the scores at the shortest length are estimated."""
+`bench/decisions/certify.py`: the tests look after each answer, and the scores at the shortest length are estimated."""
 
 
 @dataclass(frozen=True)

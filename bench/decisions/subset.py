@@ -1,12 +1,12 @@
-"""How well subsets that `subset` writes rank other models; see `decisions.py`."""
+"""How well subsets that `subset` writes rank other models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+from bench.decisions.figures import Figure, figure
 from numpy.typing import NDArray
-from simulation import Figure, figure
 
 from helm_longctx.apps.subset.command import (
     FEWEST_MODELS,

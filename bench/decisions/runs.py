@@ -1,4 +1,4 @@
-"""Recipes compared by several training runs of each: coverage of intervals, and errors of verdicts; see `decisions.py`.
+"""Recipes compared by several training runs of each: coverage of intervals, and errors of verdicts.
 
 All runs answer the same 100 questions. Both recipes are equally good, so an interval without 0 is an error. The true
 standard deviation between runs is 0, 1, 2, 6 or 12 points. "Questions alone" is the paired comparison of one run of each,
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from simulation import Figure, figure
+from bench.decisions.figures import Figure, figure
 
 from helm_longctx.results.statistics.comparison import compare_pairs
 from helm_longctx.results.statistics.run_noise import compare_recipes, estimate_noise

@@ -1,4 +1,4 @@
-"""The decisions of `gate --logprobs`, and of two tests in `cache-check`: builds and parallel requests; see `decisions.py`.
+"""The decisions of `gate --logprobs`, and of two tests in `cache-check`: builds and parallel requests.
 
 Divergences of questions are drawn, and decided by the functions of the commands. The candidates that are broken answer
 requests as clients do (`tests/support/broken_models.py`).
@@ -7,20 +7,15 @@ requests as clients do (`tests/support/broken_models.py`).
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
+from bench.decisions.figures import Figure, figure
 from numpy.typing import NDArray
-from simulation import Figure, figure
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from tests.support.broken_models import compare_with_twin, make_candidates
 
 from helm_longctx.apps.cache_check.check import find_suspects

@@ -1,4 +1,4 @@
-"""`compare --methods`, and the frontier of scores and costs; see `decisions.py`.
+"""`compare --methods`, and the frontier of scores and costs.
 
 Methods that answer as well as plain prompts must not be called better or worse, and rows that are as good as a cheaper
 one must not stand on the frontier without a question mark.
@@ -6,16 +6,11 @@ one must not stand on the frontier without a question mark.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-from simulation import Figure, figure
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from bench.decisions.figures import Figure, figure
 from tests.support.simulations import place_on_frontier
 
 from helm_longctx.results.statistics.comparison import (

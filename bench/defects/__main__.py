@@ -1,8 +1,8 @@
 """Counts how often faults of serving in front of a real SmolLM2 are found, where, and with how many requests.
 
-    python bench/defects.py record --part cache --keep PATH [--questions 20]
-    python bench/defects.py count --part cache --keep PATH [--questions 20] [--seeds 100]
-    python bench/defects.py record --part cache --keep PATH --server http://127.0.0.1:8080/v1=MODEL
+    python -m bench.defects record --part cache --keep PATH [--questions 20]
+    python -m bench.defects count --part cache --keep PATH [--questions 20] [--seeds 100]
+    python -m bench.defects record --part cache --keep PATH --server http://127.0.0.1:8080/v1=MODEL
 
 `record` computes once what the model answers in each state of the cache and with each fault; it goes on from what is in
 PATH. `count` draws questions with replacement for each seed, and lets the commands' own functions decide. Keys and
@@ -19,22 +19,19 @@ the long questions, so that its fault begins at a length. Each part is in a modu
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import engines
-from defects_cache import (
+from bench import engines
+from bench.defects.cache import (
     ask_all,
     count_cache,
     read_pools,
     record_cache,
     record_served_cache,
 )
-from defects_gate import (
+from bench.defects.gate import (
     GATE_FAULTS,
     AnsweringArm,
     BuildArm,
@@ -42,7 +39,7 @@ from defects_gate import (
     count_gate,
     record_gate,
 )
-from defects_stack import WORSE, count_stack
+from bench.defects.stack import WORSE, count_stack
 from tests.support.servers.real_cache import Build, Model, Replies
 from tests.support.servers.real_proxy import Upstream
 
@@ -57,7 +54,9 @@ def read_upstream(argument: str) -> Upstream:
 def read_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench.defects",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("action", choices=("record", "count"))
     parser.add_argument("--part", choices=("cache", "gate", "stack"), required=True)

@@ -1,4 +1,4 @@
-"""Counts how often `doctor` finds faults of the stack around a model; a part of `defects.py`."""
+"""Counts how often `doctor` finds faults of the stack around a model; a part of `bench.defects`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from defects_faults import FAILING, FLAKY, SHORT_TIMEOUT, SPREAD, LoopbackClient
+from bench.defects.faults import FAILING, FLAKY, SHORT_TIMEOUT, SPREAD, LoopbackClient
 from helm.common.cache import BlackHoleCacheConfig
 from tests.support.servers.real_cache import Build, Model, RealCachedServer
 from tests.support.servers.real_proxy import NAME, FaultyProxy, Upstream

@@ -1,6 +1,6 @@
 """Simulates looks at the scores of checkpoints: whether they rise, and whether they are above the floor.
 
-python bench/decisions.py checkpoints --rounds 4000
+python -m bench.decisions checkpoints --rounds 4000
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-from simulation import Figure, figure
+from bench.decisions.figures import Figure, figure
 
 from helm_longctx.apps.checkpoints.sections import (
     SPAN,

@@ -1,8 +1,8 @@
 """Simulates the decisions of the commands, and prints how often they are wrong, and how often they decide.
 
-python bench/decisions.py [PART ...] [--rounds N] [--seed N]
+python -m bench.decisions [PART ...] [--rounds N] [--seed N]
 
-Each part is in a file of its own, `decisions_PART.py`, whose function `rows` yields figures with their claims.
+Each part is a module of this package, whose function `rows` yields figures with their claims.
 `--write` puts the figures of a part into the table of docs/statistics.md, in the place of those that it had.
 """
 
@@ -13,11 +13,14 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from simulation import Figure
+from bench.decisions.figures import Figure
 
 FOLDER = Path(__file__).parent
 
-DOCUMENT = FOLDER.parent / "docs" / "statistics.md"
+NO_PARTS = ("__main__", "figures", "intervals")
+"""Modules of this package that are no parts."""
+
+DOCUMENT = FOLDER.parents[1] / "docs" / "statistics.md"
 
 HEAD = "| part | what is simulated | claim | simulated | rounds | |"
 """The first line of the table of figures."""
@@ -49,11 +52,12 @@ def write_figures(path: Path, part: str, figures: Sequence[Figure]) -> None:
 
 def main() -> None:
     """Print the table of each part."""
-    known = sorted(
-        path.stem.removeprefix("decisions_") for path in FOLDER.glob("decisions_*.py")
-    )
+    modules = sorted(path.stem for path in FOLDER.glob("*.py"))
+    known = [name for name in modules if name not in NO_PARTS]
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench.decisions",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "parts",
@@ -72,7 +76,7 @@ def main() -> None:
     for part in args.parts or known:
         print(f"{part} ({args.rounds} rounds, seed {args.seed})", flush=True)
         figures: list[Figure] = []
-        room = import_module(f"decisions_{part}")
+        room = import_module(f"bench.decisions.{part}")
         for figure in room.rows(args.rounds, args.seed):
             figures.append(figure)
             print(format_row(part, figure), flush=True)

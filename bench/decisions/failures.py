@@ -1,6 +1,6 @@
 """Simulates comparisons and certificates in which failures depend on what would have been answered.
 
-python bench/decisions.py failures --rounds 4000
+python -m bench.decisions failures --rounds 4000
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from decisions_certify import CLAIM, DESIGN, SHORTEST
-from simulation import Figure, figure
+from bench.decisions.certify import CLAIM, DESIGN, SHORTEST
+from bench.decisions.figures import Figure, figure
 
 from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.search import Search

@@ -1,4 +1,4 @@
-"""What the rooms of bench/decisions.py share: a simulated figure, the claim that it belongs to, and its error."""
+"""What the rooms of bench/decisions share: a simulated figure, the claim that it belongs to, and its error."""
 
 from __future__ import annotations
 

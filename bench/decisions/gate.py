@@ -1,4 +1,4 @@
-"""The decisions of `gate`, of `run --stop-when`, and of `compare` after them; see `decisions.py`.
+"""The decisions of `gate`, of `run --stop-when`, and of `compare` after them.
 
 Differences of right and wrong answers are drawn, and tested by the functions of the commands. "One look" is the rule of
 a gate that does not count its looks: an interval for a fixed sample at each look.
@@ -13,8 +13,8 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
+from bench.decisions.figures import Figure, figure, share_figure
 from numpy.typing import NDArray
-from simulation import Figure, figure, share_figure
 
 from helm_longctx.apps.gate.asking import Goal, overall_power, plan_depths, plan_lengths
 from helm_longctx.results.statistics.comparison import (

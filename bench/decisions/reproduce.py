@@ -1,20 +1,15 @@
-"""The verdict of `reproduce` about a model and its own published number, and about another model; see `decisions.py`.
+"""The verdict of `reproduce` about a model and its own published number, and about another model.
 
 "Before" is the rule that took a published number without a known number of questions for exact.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-from simulation import Figure, share_figure
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from bench.decisions.figures import Figure, share_figure
 from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdicts
 
 

@@ -1,4 +1,4 @@
-"""The power of `estimate`, whose plans promise 80 %; see `decisions.py`.
+"""The power of `estimate`, whose plans promise 80 %.
 
 A line has the difference that the plan names, and how often the comparison of two models finds it: `compare_intervals`
 for other questions, and `compare_pairs` for the same questions.
@@ -7,16 +7,11 @@ for other questions, and `compare_pairs` for the same questions.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-from simulation import Figure, share_figure
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from bench.decisions.figures import Figure, share_figure
 from tests.support.simulations import (
     SKEWED_SIZES,
     Power,

@@ -1,6 +1,6 @@
 """Simulates certificates of models that are reliable: a question is more or less always right or always wrong.
 
-python bench/decisions.py pairing --rounds 4000
+python -m bench.decisions pairing --rounds 4000
 
 An answer is decided by its question with the probability `pairing`, and otherwise by chance. A model that loses 20
 points at the claim has lost them in one of three ways (`Way`). "Before" is the rule in which each question had a bound
@@ -18,10 +18,10 @@ from statistics import fmean
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from decisions_certify import DESIGN, SHORTEST
+from bench.decisions.certify import DESIGN, SHORTEST
+from bench.decisions.figures import Figure, clustered_figure
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from simulation import Figure, clustered_figure
 
 from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.search import (

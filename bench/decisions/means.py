@@ -1,4 +1,4 @@
-"""The intervals of means of means: how often they contain the true mean; see `decisions.py`.
+"""The intervals of means of means: how often they contain the true mean.
 
 All tasks have the same share of right answers: 50, 80, 90, 95, 98, 99, 99.5 or 99.9 %. In two more cells they rise from
 95 % in the first task to 99.5 % in the last, and fall. "Before" combined the distances to the ends like standard errors
@@ -8,15 +8,10 @@ All tasks have the same share of right answers: 50, 80, 90, 95, 98, 99, 99.5 or 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
-from simulation import Figure, share_figure
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from bench.decisions.figures import Figure, share_figure
 from tests.support.simulations import NESTED, SIZES, coverage_of_means
 
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means

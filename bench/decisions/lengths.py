@@ -1,4 +1,4 @@
-"""The effective length and the lengths that are possible beside it; see `decisions.py`.
+"""The effective length and the lengths that are possible beside it.
 
 The true effective length is 8k: the score there is at least 85 % of that at 4k, and at longer lengths it is less.
 """
@@ -10,7 +10,7 @@ from itertools import product
 from statistics import fmean
 
 import numpy as np
-from simulation import Figure, figure
+from bench.decisions.figures import Figure, figure
 
 from helm_longctx.results.statistics.intervals import (
     effective_length,

@@ -1,4 +1,4 @@
-"""Simulates what certificates decide about answers that are right in parts, and with other losses; see `decisions.py`.
+"""Simulates what certificates decide about answers that are right in parts, and with other losses.
 
 Answers do not depend on those at another length, the hardest case: each of an answer's `PARTS` is right with the
 probability of the score. Answers that are wholly right or wrong, and not independent, are in `pairing`, and programs
@@ -7,21 +7,16 @@ that search in `retrieval`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
+from bench.decisions.figures import Figure, clustered_figure
 from numpy.typing import NDArray
-from simulation import Figure, clustered_figure
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from tests.support.certifying import KINDS
 
 from helm_longctx.apps.certify.answers import Answered, AskedBlock, KeptReply

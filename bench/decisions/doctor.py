@@ -1,4 +1,4 @@
-"""How often `doctor` says that two builds answer at one address; see `decisions.py`.
+"""How often `doctor` says that two builds answer at one address.
 
 It sends twenty equal chats, and twenty again if the first ones make two groups that are mixed in time. Status 1 needs
 both.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from simulation import Figure, figure
+from bench.decisions.figures import Figure, figure
 
 from helm_longctx.models.endpoints.stack import (
     find_other_group,

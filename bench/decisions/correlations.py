@@ -1,4 +1,4 @@
-"""Spearman's correlations: p-values of unrelated columns, and intervals of known correlations; see `decisions.py`.
+"""Spearman's correlations: p-values of unrelated columns, and intervals of known correlations.
 
 Scores of models are normal, or shares of right answers with ties; questions are right or wrong.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-from simulation import Figure, figure
+from bench.decisions.figures import Figure, figure
 
 from helm_longctx.results.statistics.intervals import Floats
 from helm_longctx.results.statistics.ranking import spearman

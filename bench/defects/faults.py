@@ -1,4 +1,4 @@
-"""What the parts of `defects.py` share: a client of servers in this process, and the faults that all of them have."""
+"""What the parts of `bench.defects` share: a client of servers in this process, and the faults that all of them have."""
 
 from __future__ import annotations
 

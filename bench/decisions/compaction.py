@@ -1,4 +1,4 @@
-"""`compaction`: how often equal compactors are called different, and how often a gate passes; see `decisions.py`.
+"""`compaction`: how often equal compactors are called different, and how often a gate passes.
 
 Probes that a compactor loses together are no independent answers: a summary forgets a stretch of the work, or a whole
 session. So outcomes are made whose losses are single probes, a piece of 30 % of each session, or whole sessions. Two or
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 
 import numpy as np
-from simulation import Figure, figure
+from bench.decisions.figures import Figure, figure
 
 from helm_longctx.apps.compaction.results import find_fewest_transcripts
 from helm_longctx.results.statistics.comparison import (

@@ -1,6 +1,6 @@
 """Simulates how often intervals, decisions between models, and ranks are right. The seeds are fixed.
 
-python bench/intervals.py [ROUNDS]
+python -m bench.decisions.intervals [ROUNDS]
 
 Without ROUNDS (2,000) the script needs about six minutes of processor time.
 """
@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import sys
 from itertools import product
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.results.statistics.simulation import (
     KINDS,

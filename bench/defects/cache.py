@@ -1,4 +1,4 @@
-"""Counts how often `cache-check` finds faults of a prefix cache; a part of `defects.py`."""
+"""Counts how often `cache-check` finds faults of a prefix cache; a part of `bench.defects`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-import engines
-from cache_check import InProcess
-from defects_faults import FAILING, FLAKY, SPREAD
+from bench import engines
+from bench.cache_check import InProcess
+from bench.defects.faults import FAILING, FLAKY, SPREAD
 from tests.support.servers.real_cache import Build, Model, RealCachedServer, Run
 from tests.support.servers.real_proxy import NAME, FaultyProxy, Upstream
 

@@ -1,4 +1,4 @@
-"""Certificates of a retrieval in front of a short model; see `decisions.py`.
+"""Certificates of a retrieval in front of a short model.
 
 At the shortest length the model reads everything. At the claim a search finds as many tokens as the model's window has,
 in texts of 128k, and the model reads them without a mistake, or with as many mistakes as at the shortest length. It tries
@@ -16,8 +16,8 @@ from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
-from decisions_certify import CLAIM, DESIGN, SHORTEST, draw_answers
-from simulation import Figure, figure
+from bench.decisions.certify import CLAIM, DESIGN, SHORTEST, draw_answers
+from bench.decisions.figures import Figure, figure
 from tests.support.certifying import KINDS
 from tests.support.endpoints import Messages
 from tests.support.searching import CHUNKS, SearchingModel

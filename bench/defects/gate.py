@@ -1,4 +1,4 @@
-"""Counts how often `gate --logprobs` finds faults that depend on the length; a part of `defects.py`."""
+"""Counts how often `gate --logprobs` finds faults that depend on the length; a part of `bench.defects`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from defects_faults import FAILING, FLAKY, SHORT_TIMEOUT, SPREAD, LoopbackClient
-from gate_logprobs import count_requests, find_by_scores
+from bench.defects.faults import FAILING, FLAKY, SHORT_TIMEOUT, SPREAD, LoopbackClient
+from bench.gate_logprobs import count_requests, find_by_scores
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import GeneratedOutput, Request, RequestResult
 from tests.support.servers.real_cache import Build, Model, RealCachedServer

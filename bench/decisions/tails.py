@@ -1,4 +1,4 @@
-"""Log-probabilities with rare misses, the loss over the position, and agreement with uneven grades; see `decisions.py`."""
+"""Log-probabilities with rare misses, the loss over the position, and agreement with uneven grades."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from bench.decisions.figures import Figure, figure
 from numpy.typing import NDArray
-from simulation import Figure, figure
 
 from helm_longctx.apps.judge_checks.tables import (
     Coefficient,

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha of juries, with grades and with other scores; see `decisions.py`.
+"""Krippendorff's alpha of juries, with grades and with other scores.
 
 `tails` has the agreement of two raters with grades.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-from simulation import Figure, figure
+from bench.decisions.figures import Figure, figure
 
 from helm_longctx.apps.judge_checks.measures import agreement_of_all
 from helm_longctx.results.statistics.intervals import Floats
