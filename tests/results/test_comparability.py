@@ -59,9 +59,9 @@ def outcome(
     return outcome_of(spec, means)
 
 
-def find_caveats(tasks: Iterable[Task], found: RunOutcome) -> list[Caveat]:
+def find_caveats(tasks: Iterable[Task], outcome: RunOutcome) -> list[Caveat]:
     """Return the reasons of several tasks of a run."""
-    return [caveat for task in tasks for caveat in task_caveats(found, task)]
+    return [caveat for task in tasks for caveat in task_caveats(outcome, task)]
 
 
 def test_a_whole_run_lacks_nothing() -> None:
@@ -127,8 +127,8 @@ def test_official_samples_by_length_and_protocol(
             "args": {"entry": "ada_leval_bestanswer", "revision": "r", **arguments}
         }
     }
-    found = outcome_of(spec, {("longctx_score", task.name): 0.5})
-    assert [caveat.code for caveat in find_caveats([task], found)] == codes
+    outcome = outcome_of(spec, {("longctx_score", task.name): 0.5})
+    assert [caveat.code for caveat in find_caveats([task], outcome)] == codes
 
 
 def test_another_judge() -> None:
@@ -150,8 +150,8 @@ def test_own_questions_have_no_official_number() -> None:
         "length": 8192,
         "num_samples": 2,
     }
-    found = outcome_of({"scenario_spec": {"args": arguments}})
-    assert describe(find_caveats(found.entry.tasks, found)) == [
+    outcome = outcome_of({"scenario_spec": {"args": arguments}})
+    assert describe(find_caveats(outcome.entry.tasks, outcome)) == [
         "2 of your questions (contains)"
     ]
 
@@ -169,5 +169,5 @@ def test_own_questions_have_no_official_tasks() -> None:
             }
         }
     }
-    found = outcome_of(spec, {("longctx_score", "rubric"): 0.5})
-    assert [task.name for task in found.entry.tasks] == ["rubric"]
+    outcome = outcome_of(spec, {("longctx_score", "rubric"): 0.5})
+    assert [task.name for task in outcome.entry.tasks] == ["rubric"]

@@ -27,7 +27,7 @@ def result(
             task,
             length,
             "full",
-            f"{task}-{6 * question + place}",
+            f"{task}-{6 * question + index}",
             0,
             score(question, depth),
             f"{task}: {question}",
@@ -38,7 +38,7 @@ def result(
             {},
         )
         for question in range(questions)
-        for place, depth in enumerate(DEPTHS)
+        for index, depth in enumerate(DEPTHS)
     )
     return Result(
         "helmet",
