@@ -511,8 +511,8 @@ def test_medical_run_specs(name: str, tmp_path: Path) -> None:
             )
         )
         deployments = [
-            {label: model.model_deployment for label, model in judge.items()}
-            for judge in jury
+            {label: model.model_deployment for label, model in models.items()}
+            for models in jury
         ]
         assert deployments == ([wanted] if task.is_judged else [])
 

@@ -125,7 +125,11 @@ def own_means(suite: Path) -> dict[Key, float]:
             if arguments["entry"] in benchmark.entries
         )
         judge = next(
-            (name["args"].get("judge", "") for name in spec.get("annotators", [])), ""
+            (
+                annotator["args"].get("judge", "")
+                for annotator in spec.get("annotators", [])
+            ),
+            "",
         )
         for name, metrics in values.items():
             task = benchmark.task(name)
@@ -200,7 +204,7 @@ def _helm_cell(tables: list[Any], result: Result, title: str = "") -> Cell | Non
         shown = get_model_metadata(result.model).display_name
     # A model without any answer is only in the table of conditions.
     for table in (table for table in tables if table["title"] != "Conditions"):
-        titles = [column["value"] for column in table["header"]]
+        titles = [heading["value"] for heading in table["header"]]
         column = titles.index(title) if title in titles else 0 if title else 1
         for row in table["rows"]:
             if (

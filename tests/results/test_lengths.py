@@ -41,7 +41,7 @@ def test_by_depth() -> None:
 
 
 def test_confusing_facts() -> None:
-    """The published data sets with and without confusing facts are compared at effect length."""
+    """The published data sets with and without confusing facts are compared at each length."""
     effects = [
         split
         for split in splits(published_results(LV_EVAL), LV_EVAL)

@@ -90,11 +90,7 @@ def test_tables_and_plots_have_the_same_scores(mixed: Board, beside: Path) -> No
             assert row["score"] == pytest.approx(
                 scores[model, mixed.main_part(length), length], abs=1e-6
             )
-        own = {
-            score
-            for score in scores
-            if score[0].startswith("acme") and score[2] == length
-        }
+        own = {key for key in scores if key[0].startswith("acme") and key[2] == length}
         assert {
             key for key in own if key[1].startswith("helmet_")
         } <= shown_scores.keys()
