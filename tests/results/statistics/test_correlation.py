@@ -51,7 +51,7 @@ def test_a_perfect_order_is_not_certain(n: int) -> None:
 
 @pytest.mark.parametrize("n", [5, 10, 30])
 def test_the_interval_of_a_perfect_order(n: int) -> None:
-    """It is the interval around the middle between 1 and the largest correlation below 1."""
+    """The interval of a perfect order is around the middle between 1 and the largest correlation below 1."""
     swapped = [1, 0, *range(2, n)]
     middle = (1 + spearman(range(n), swapped).rho) / 2
     half = 1.959964 * math.sqrt(1.5 / (n - 3))
