@@ -36,6 +36,7 @@ from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.statistics.noninferiority import Verdict
+from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -354,7 +355,7 @@ def _compare_distributions(
         "looks": sorted({*looks, *decision.looks}),
         "kind": kind and kind._asdict(),
     }
-    path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
+    replace_file(path, orjson.dumps(results, option=orjson.OPT_INDENT_2))
     print(
         f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens"
     )
@@ -535,9 +536,9 @@ def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
 
     sections = gate_sections(gate)
     page = write_gate_page(gate, sections, folder.name, folder.path)
-    folder.json_path.write_bytes(
-        orjson.dumps(gate_json(gate), option=orjson.OPT_INDENT_2)
-    )
+    content = orjson.dumps(gate_json(gate), option=orjson.OPT_INDENT_2)
+    # A later look reads it, so it is never incomplete.
+    replace_file(folder.json_path, content)
     print(
         f"{gate.question.candidate} (candidate) minus {gate.question.base} (base), in points"
     )
