@@ -25,12 +25,12 @@ from helm_longctx.results.reading import (
     CUT,
     WITHOUT_ERRORS,
     Statistic,
-    cut_values,
     read_results,
+    replace_cut,
     without_ends,
 )
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.runs.scores import InstanceScore, mean_over_questions, values_of
+from helm_longctx.runs.scores import InstanceScore, mean_over_questions
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.apps.report.suites import write_run
 from tests.support.leaderboards import summarize_suite
@@ -72,9 +72,9 @@ rows = st.lists(
 @given(rows)
 def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
     """The score is between the bounds, and the bounds are those of a mean over questions of the replaced scores."""
-    score = mean_over_questions(values_of(answers))
+    score = mean_over_questions(answers)
     wrong, left_out, best = (
-        mean_over_questions(cut_values(answers, value)) for value in (0.0, None, 1.0)
+        mean_over_questions(replace_cut(answers, value)) for value in (0.0, None, 1.0)
     )
     having = [answer for answer in answers if answer.score is not None]
     if not having:

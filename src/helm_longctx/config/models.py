@@ -41,6 +41,7 @@ from helm_longctx.run_settings import read_variable
 from helm_longctx.tasks.lengths import parse_length
 
 _DEPLOYMENTS = "model_deployments.yaml"
+_METADATA = "model_metadata.yaml"
 
 _MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
@@ -95,11 +96,16 @@ class ModelBook:
         """Register the models with HELM as the configuration describes them. Sends nothing and changes no file."""
         _register(self._files)
 
-    def ask_servers(self) -> None:
+    def ask_servers(self) -> bool:
         """Ask the servers of new endpoints what they offer, and write all new models to `local_path`.
 
-        Raises an `InputError` if a server cannot be reached, refuses the key, or lacks the model or the style.
+        Returns:
+            Whether a model is described to HELM otherwise than before its server was asked: it does not chat.
+
+        Raises:
+            InputError: a server cannot be reached, refuses the key, or lacks the model or the style.
         """
+        has_changed = False
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:
                 with self._config.source_map.at(path):
@@ -111,12 +117,14 @@ class ModelBook:
                     _check_model(
                         name, asked, find_entries(self._config.local_path, name)
                     )
+                    has_changed |= _tags(asked) != _tags(self._files[name])
                     self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
             helm_log.info(f"Wrote {', '.join(map(str, written))}")
         _register(self._files)
         self._files = {}
+        return has_changed
 
     def _ask_judge(self, name: str, endpoint: Endpoint) -> _Files:
         """Ask a judge's server with the judge's own key. A model at the same address does not get it."""
@@ -384,6 +392,11 @@ def _check_model(name: str, asked: _Files, existing: Mapping[str, Any]) -> None:
 def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's arguments of a deployment; none if there is no deployment."""
     return dict(files.get(_DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
+
+
+def _tags(files: _Files) -> list[str]:
+    """Return the tags by which HELM knows what a model can do."""
+    return list(files[_METADATA]["tags"])
 
 
 def _register(models: Mapping[str, _Files]) -> None:

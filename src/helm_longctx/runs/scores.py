@@ -225,35 +225,25 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
     return MAIN_METRIC, "test"
 
 
-class AnswerValue(NamedTuple):
-    """A value of an answer, with its cluster and its instance."""
-
-    value: float
-    group: str
-    instance: str
-
-
-def values_of(rows: Iterable[InstanceScore], metric: str = "") -> list[AnswerValue]:
-    """Return a metric of answers, without answers that do not have it.
-
-    Args:
-        metric: the metric; empty for the score.
-    """
-    values_of_rows = (
-        (row, row.values.get(metric) if metric else row.score) for row in rows
-    )
-    return [
-        AnswerValue(value, row.group, row.instance)
-        for row, value in values_of_rows
-        if value is not None
-    ]
+def find_values(
+    rows: Iterable[InstanceScore], metric: str = MAIN_METRIC
+) -> list[tuple[InstanceScore, float]]:
+    """Return the answers that have a statistic, each with its value. That of `longctx_score` is the score."""
+    measured = []
+    for row in rows:
+        value = row.score if metric == MAIN_METRIC else row.values.get(metric)
+        if value is not None:
+            measured.append((row, value))
+    return measured
 
 
-def mean_over_questions(values: Sequence[AnswerValue]) -> float:
+def mean_over_questions(
+    rows: Iterable[InstanceScore], metric: str = MAIN_METRIC
+) -> float:
     """Return the mean over questions of their means over repeats, as HELM's statistics; NaN without a value."""
     questions: dict[str, list[float]] = {}
-    for answer in values:
-        questions.setdefault(answer.instance, []).append(answer.value)
+    for row, value in find_values(rows, metric):
+        questions.setdefault(row.instance, []).append(value)
     return fmean(map(fmean, questions.values())) if questions else math.nan
 
 

@@ -49,6 +49,16 @@ def test_a_perfect_order_is_not_certain(n: int) -> None:
         assert found.low <= found.rho <= found.high
 
 
+@pytest.mark.parametrize("n", [5, 10, 30])
+def test_the_interval_of_a_perfect_order(n: int) -> None:
+    """The interval of a perfect order is around the middle between 1 and the largest correlation below 1."""
+    swapped = [1, 0, *range(2, n)]
+    middle = (1 + spearman(range(n), swapped).rho) / 2
+    half = 1.959964 * math.sqrt(1.5 / (n - 3))
+    low = math.tanh(math.atanh(middle) - half)
+    assert spearman(range(n), range(n)).low == pytest.approx(low)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=6)
 )
