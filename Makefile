@@ -141,7 +141,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/installed
-	$(BIN)/python -m bench.lexical
+	$(BIN)/python -m bench.methods.lexical
 	$(BIN)/python -m bench.decisions.intervals
 
 bars: $(VENV)/installed-dev browser

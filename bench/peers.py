@@ -27,9 +27,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.clients import local_server
 from bench.cost import Cost, measure_command
-from bench.overhead import RNG, WORDS
+from bench.requests.clients import local_server
+from bench.requests.overhead import RNG, WORDS
 
 OURS = "helm-longctx"
 PEERS = {

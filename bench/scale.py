@@ -29,7 +29,7 @@ NO_LENGTH = 100_000
 """Approximate tokens of a prompt of a benchmark without lengths; AA-LCR's prompts have about as many."""
 
 STORED = 0.15
-"""Approximate bytes on disk for each byte of prompts; `python -m bench.run_files` measures 0.05 to 0.62."""
+"""Approximate bytes on disk for each byte of prompts; `python -m bench.runs.files` measures 0.05 to 0.62."""
 
 
 class Row(NamedTuple):

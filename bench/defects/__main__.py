@@ -23,7 +23,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from bench import engines
 from bench.defects.cache import (
     ask_all,
     count_cache,
@@ -40,6 +39,7 @@ from bench.defects.gate import (
     record_gate,
 )
 from bench.defects.stack import WORSE, count_stack
+from bench.local import engines
 from tests.support.servers.real_cache import Build, Model, Replies
 from tests.support.servers.real_proxy import Upstream
 

@@ -13,9 +13,9 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from bench import engines
-from bench.cache_check import InProcess
 from bench.defects.faults import FAILING, FLAKY, SPREAD
+from bench.defects.scripted import InProcess
+from bench.local import engines
 from tests.support.servers.real_cache import Build, Model, RealCachedServer, Run
 from tests.support.servers.real_proxy import NAME, FaultyProxy, Upstream
 

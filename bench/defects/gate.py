@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from bench.defects.faults import FAILING, FLAKY, SHORT_TIMEOUT, SPREAD, LoopbackClient
-from bench.gate_logprobs import count_requests, find_by_scores
+from bench.defects.quantized import count_requests, find_by_scores
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.request import GeneratedOutput, Request, RequestResult
 from tests.support.servers.real_cache import Build, Model, RealCachedServer

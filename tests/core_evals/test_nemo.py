@@ -1,4 +1,4 @@
-"""Tests of the real `nemo-evaluator run_eval`, from its configuration to its results. `bench/eval_factory.py` has more runs."""
+"""Tests of the real `nemo-evaluator run_eval`, from its configuration to its results. `bench/runs/eval_factory.py` has more runs."""
 
 from __future__ import annotations
 
