@@ -39,7 +39,6 @@ from helm_longctx.results.stopping import StoppingQuestion
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.stopping import FIRST, GROWTH
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.stop_rules import parse_rule
 
 Counts = NDArray[np.int64]
@@ -542,21 +541,18 @@ def _misses_table(random: np.random.Generator) -> bool:
 def _scores(values: NDArray[np.float64]) -> list[InstanceScore]:
     return [
         InstanceScore(
-            "r",
-            ShownModel("m"),
-            "e",
-            "t",
-            None,
-            "full",
-            f"i{n}",
-            0,
-            float(value),
-            f"i{n}",
-            None,
-            "",
-            None,
-            "",
-            {},
+            run="r",
+            entry="e",
+            task="t",
+            length=None,
+            instance=f"i{n}",
+            repeat=0,
+            score=float(value),
+            group=f"i{n}",
+            depth=None,
+            failure="",
+            tokens=None,
+            values={},
         )
         for n, value in enumerate(values)
     ]
