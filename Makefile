@@ -46,8 +46,9 @@ test: $(VENV)/installed-dev browser sandbox lint
 test-deep: $(VENV)/installed-dev browser sandbox
 	$(PYTEST) $(DEEP)
 
-# Runs the tests that take minutes each.
+# Runs the tests that take minutes each, on Python 3.11 or later.
 test-long: $(VENV)/installed-dev browser sandbox
+	$(BIN)/pip install --quiet --no-deps --requirement .ci/judged-tasks.txt
 	$(PYTEST) -m long
 
 # Runs the tests and prints the share of lines that they run. This takes a fifth longer than `make test`.
@@ -141,11 +142,11 @@ docs: $(VENV)/installed-dev
 	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/installed
-	$(BIN)/python bench/lexical.py
-	$(BIN)/python bench/intervals.py
+	$(BIN)/python -m bench.methods.lexical
+	$(BIN)/python -m bench.decisions.intervals
 
 bars: $(VENV)/installed-dev browser
-	$(BIN)/python bench/bars.py
+	$(BIN)/python -m bench.bars
 
 # Gives mutated input to everything that reads input. `make fuzz SEED=2` generates other cases.
 SEED ?= 20260

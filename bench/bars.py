@@ -1,11 +1,10 @@
 """Compares what long contexts cost with the limit of each figure.
 
-    python bench/bars.py [--only NAME …] [--tokenizer tokenizer.json] [--to bars]
+    python -m bench.bars [--only NAME …] [--tokenizer tokenizer.json] [--to bars]
 
-Runs `start.py`, `overhead.py`, `clients.py`, `pipeline.py`, `peers.py` without peers, `run_files.py`, `page.py`,
-`summarize.py` and `large_suite.py` one after the other (25 minutes, two GB of disk) and prints a table. `--only` names
-the measurements to make, such as `command large_suite`. It writes the table with all figures to `bars.json`, and a plot
-of the cost of a request over its length to `bars.png`.
+Runs the scripts of `MEASUREMENTS` one after the other (25 minutes, two GB of disk), `bench.peers` without peers, and
+prints a table. `--only` names the measurements to make, such as `command large_suite`. It writes the table with all
+figures to `bars.json`, and a plot of the cost of a request over its length to `bars.png`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rich.table import Table
 from helm_longctx.documents.plots import write_picture
 from helm_longctx.tasks.lengths import STANDARD
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[1]
 MANY = (
     "--questions",
     "20000",
@@ -62,7 +61,9 @@ def figures(script: str, *arguments: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "figures.json"
         subprocess.run(
-            [sys.executable, HERE / script, *arguments, "--json", path], check=True
+            [sys.executable, "-m", f"bench.{script}", *arguments, "--json", path],
+            check=True,
+            cwd=ROOT,
         )
         return json.loads(path.read_bytes())
 
@@ -240,20 +241,20 @@ def large_suite_bars(rows: list[dict[str, Any]]) -> list[Bar]:
 
 
 MEASUREMENTS: dict[str, tuple[str, tuple[str, ...], Callable[[Any], list[Bar]]]] = {
-    "start": ("start.py", (), start_bars),
-    "overhead": ("overhead.py", (), overhead_bars),
-    "clients": ("clients.py", (), client_bars),
-    "pipeline": ("pipeline.py", (), pipeline_bars),
-    "command": ("peers.py", ("--programs", "helm-longctx"), command_bars),
+    "start": ("start", (), start_bars),
+    "overhead": ("requests.overhead", (), overhead_bars),
+    "clients": ("requests.clients", (), client_bars),
+    "pipeline": ("requests.pipeline", (), pipeline_bars),
+    "command": ("peers", ("--programs", "helm-longctx"), command_bars),
     "large_command": (
-        "peers.py",
+        "peers",
         ("--programs", "helm-longctx", *MANY),
         large_command_bars,
     ),
-    "files": ("run_files.py", (), file_bars),
-    "pages": ("page.py", (), page_bars),
-    "leaderboard": ("summarize.py", (), leaderboard_bars),
-    "large_suite": ("large_suite.py", (), large_suite_bars),
+    "files": ("runs.files", (), file_bars),
+    "pages": ("pages.long_runs", (), page_bars),
+    "leaderboard": ("pages.leaderboard", (), leaderboard_bars),
+    "large_suite": ("pages.suite", (), large_suite_bars),
 }
 """The script, its arguments, and what makes bars of its figures."""
 
@@ -301,8 +302,8 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS)
     )
-    parser.add_argument("--tokenizer", help="of overhead.py")
-    parser.add_argument("--turns", type=int, default=3, help="of run_files.py")
+    parser.add_argument("--tokenizer", help="of bench.requests.overhead")
+    parser.add_argument("--turns", type=int, default=3, help="of bench.runs.files")
     parser.add_argument(
         "--to",
         type=Path,

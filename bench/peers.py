@@ -1,6 +1,6 @@
 """Measures the whole command for own questions beside lm-evaluation-harness, inspect_ai and the bare `openai` package.
 
-    python bench/peers.py [--folder peers] [--questions 2000] [--characters 16000] [--length 8k] [--threads 32]
+    python -m bench.peers [--folder peers] [--questions 2000] [--characters 16000] [--length 8k] [--threads 32]
                           [--turns 3] [--after 0.02] [--programs helm-longctx openai …] [--json FILE]
 
 Each peer is installed from the package index into an environment of its own in the folder, which is kept for the next
@@ -27,9 +27,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from clients import local_server
-from cost import Cost, measure_command
-from overhead import RNG, WORDS
+from bench.cost import Cost, measure_command
+from bench.requests.clients import local_server
+from bench.requests.overhead import RNG, WORDS
 
 OURS = "helm-longctx"
 PEERS = {

@@ -1,6 +1,6 @@
 """Counts the proportions of Python code: small private functions, imports, comments, and lengths of functions.
 
-    python bench/proportions.py [FOLDER …] [--peers] [--once]
+    python -m bench.proportions [FOLDER …] [--peers] [--once]
 
 Without a folder it reads src. `--peers` adds httpx, structlog and pydantic_evals, which pip installs into a temporary
 folder. `--once` lists the private functions that are called once and have fewer than eight lines, file by file.

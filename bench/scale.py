@@ -1,6 +1,6 @@
 """Computes what benchmarks at five lengths cost for many models.
 
-    python bench/scale.py [--benchmarks NAME …] [--models 60] [--input 2] [--output 8] [--tokens-per-minute 2000000]
+    python -m bench.scale [--benchmarks NAME …] [--models 60] [--input 2] [--output 8] [--tokens-per-minute 2000000]
 
 The figures come from the tables of tasks, without any data. They are an upper limit: each prompt fills its length, and
 each answer fills its budget. `helm-longctx estimate` makes the prompts of a model's runs and counts their tokens.
@@ -29,7 +29,7 @@ NO_LENGTH = 100_000
 """Approximate tokens of a prompt of a benchmark without lengths; AA-LCR's prompts have about as many."""
 
 STORED = 0.15
-"""Approximate bytes on disk for each byte of prompts; `python bench/run_files.py` measures 0.05 to 0.62."""
+"""Approximate bytes on disk for each byte of prompts; `python -m bench.runs.files` measures 0.05 to 0.62."""
 
 
 class Row(NamedTuple):

@@ -1,6 +1,6 @@
 """Measures how fast commands start, in seconds of processor time.
 
-    python bench/start.py [--turns 5] [--json start.json]
+    python -m bench.start [--turns 5] [--json start.json]
 
 Each command runs in a process of its own, several times; the least time counts, because other programs on the machine
 only add to it. `run` is measured until the server gets the first request, and compared with the import of HELM alone.

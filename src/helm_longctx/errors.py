@@ -111,6 +111,15 @@ def list_choices(value: object, allowed: Iterable[object]) -> str:
     )
 
 
+def list_first(names: Iterable[str], most: int | None) -> str:
+    """Return the first names, and how many more there are, such as `a, b and 3 more`; all names if `most` is None."""
+    names = list(names)
+    shown = ", ".join(names[:most])
+    if most is not None and len(names) > most:
+        return f"{shown} and {len(names) - most} more"
+    return shown
+
+
 def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
     """Return `; did you mean b?` for up to `most` names with the most similar spelling; empty if none is similar."""
     similar = find_similar(value, names, most)

@@ -1,4 +1,4 @@
-"""Rounds of runs through a batch API whose commands are killed at given moments. `bench/batches.py` has the full size.
+"""Rounds of runs through a batch API whose commands are killed at given moments. `bench/runs/batches.py` has the full size.
 
 Two things must hold at the end: each request was paid for once in a batch, and the results are those of the direct way.
 """

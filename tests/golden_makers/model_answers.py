@@ -28,7 +28,7 @@ from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
 from helm_longctx.models.local.packaged import SMOLLM2, PackagedTokenizer
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.prompt import Prompt
+from helm_longctx.tasks.prompt import RenderedPrompt
 from helm_longctx.tasks.reasoning import remove_reasoning
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Example, Settings, Task
@@ -65,7 +65,7 @@ def shorten(text: str) -> str:
     )
 
 
-def request(task: Task, settings: Settings, prompt: Prompt) -> Request:
+def request(task: Task, settings: Settings, prompt: RenderedPrompt) -> Request:
     """Return the request for a prompt in the task's style, with a short prompt and a short answer."""
     chat = task.chat or not prompt.has_one_turn
     earlier = [dict(message) for message in prompt.messages[-MESSAGES:-1]]

@@ -174,7 +174,7 @@ def test_never_raises_on_blocks(context: str, question: str) -> None:
 
 @pytest.mark.parametrize("task", [ICL, RECALL[0]], ids=lambda task: task.name)
 def test_a_long_prompt(task: Task) -> None:
-    """A prompt of half a megabyte, about 128k tokens, has an answer; `bench/lexical.py` measures the time."""
+    """A prompt of half a megabyte, about 128k tokens, has an answer; `bench/methods/lexical.py` measures the time."""
     context = "\n\n".join(
         f"the text number {i} of some words\nlabel: {i % 9}" for i in range(12_000)
     )

@@ -25,12 +25,12 @@ from helm_longctx.results.reading import (
     CUT,
     WITHOUT_ERRORS,
     Statistic,
-    cut_values,
     read_results,
+    replace_cut,
     without_ends,
 )
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.runs.scores import InstanceScore, mean_over_questions, values_of
+from helm_longctx.runs.scores import InstanceScore, mean_over_questions
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.apps.report.suites import write_run
 from tests.support.leaderboards import summarize_suite
@@ -41,19 +41,20 @@ RECALL = "helmet_recall:length=8k,model=a/b"
 
 def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> InstanceScore:
     values = {"output_truncated": float(is_cut)}
-    about = (
-        "run",
-        "a/b",
-        "entry",
-        "task",
-        None,
-        "full",
-        f"task-{instance}",
-        repeat,
-        score,
-        f"group {instance}",
+    return InstanceScore(
+        run="run",
+        entry="entry",
+        task="task",
+        length=None,
+        instance=f"task-{instance}",
+        repeat=repeat,
+        score=score,
+        group=f"group {instance}",
+        depth=None,
+        failure="",
+        tokens=None,
+        values=values,
     )
-    return InstanceScore(*about, None, "", None, "", values)
 
 
 rows = st.lists(
@@ -72,9 +73,9 @@ rows = st.lists(
 @given(rows)
 def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
     """The score is between the bounds, and the bounds are those of a mean over questions of the replaced scores."""
-    score = mean_over_questions(values_of(answers))
+    score = mean_over_questions(answers)
     wrong, left_out, best = (
-        mean_over_questions(cut_values(answers, value)) for value in (0.0, None, 1.0)
+        mean_over_questions(replace_cut(answers, value)) for value in (0.0, None, 1.0)
     )
     having = [answer for answer in answers if answer.score is not None]
     if not having:

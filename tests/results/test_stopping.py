@@ -21,21 +21,18 @@ def score(
 ) -> InstanceScore:
     name = f"{task}-{number}"
     return InstanceScore(
-        "r",
-        "m",
-        "e",
-        task,
-        None,
-        "full",
-        name,
-        repeat,
-        value,
-        group or name,
-        None,
-        "",
-        None,
-        "",
-        {},
+        run="r",
+        entry="e",
+        task=task,
+        length=None,
+        instance=name,
+        repeat=repeat,
+        score=value,
+        group=group or name,
+        depth=None,
+        failure="",
+        tokens=None,
+        values={},
     )
 
 
@@ -126,7 +123,7 @@ def test_a_threshold_and_a_width() -> None:
 
 @pytest.mark.parametrize("rule", ["better", "score=50"])
 def test_the_error_is_kept_although_somebody_looks_after_each_round(rule: str) -> None:
-    """If there is nothing to find, few runs stop. `python bench/stopping.py` counts them in thousands of runs."""
+    """If there is nothing to find, few runs stop. `python -m bench.stopping` counts them in thousands of runs."""
     rng = np.random.default_rng(2)
     ended = 0
     for _ in range(40):

@@ -133,7 +133,7 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
 def test_equal_rows_are_on_the_frontier_with_a_question_mark() -> None:
     """A dearer row that is as good by its true score has no question mark by chance in at most 5 % of samples.
 
-    A row that is 30 points better has none in most samples. `bench/decisions.py methods` has more rounds.
+    A row that is 30 points better has none in most samples. `python -m bench.decisions methods` has more rounds.
     """
     random = np.random.default_rng(3)
     rounds = 200

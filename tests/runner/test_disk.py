@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import resource
+import signal
+import sqlite3
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
 
 import pytest
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.journal import NAME, SealedLines
+from helm_longctx.judging.entailment import CachedEntailment, Pair
+from helm_longctx.runner import programs
+from helm_longctx.runner.cache import DigestStore, _CacheFile
+from helm_longctx.runner.spool import Spool, StoredRequest
+from helm_longctx.runs.files import replace_file
+from helm_longctx.runs.journal import (
+    NAME,
+    DurableLines,
+    GroupWriter,
+    Journal,
+    SealedLines,
+    read_answers,
+)
+from helm_longctx.runs.ledger import Ledger, Receiver
+from helm_longctx.tasks.methods.method import Step
 from tests.runner.making import ENTRY, PlainClient, answered, make_run
+from tests.runner.scripted_runs import METHODS, make, scores, serving
 
 Limit = Callable[[int], None]
 
@@ -71,6 +93,259 @@ def test_lines_after_a_line_that_did_not_fit(tmp_path: Path, limit: Limit) -> No
         lines.append(["d", "x" * 900])
     names = [name for name, _ in SealedLines(path, "remove it").read()]
     assert names == ["a", "c", "d"]
+
+
+class Store(NamedTuple):
+    """Something that keeps values under names in a file.
+
+    Args:
+        add: keeps a value, or raises an error if there is no room for it.
+        read: returns the values by their names, as a new process reads them.
+    """
+
+    add: Callable[[str, str], object]
+    read: Callable[[], Mapping[str, str]]
+
+
+def read_lines(lines: DurableLines) -> dict[str, str]:
+    with lines:
+        return {value[0]: value[1] for value in lines.read()}
+
+
+def open_lines(folder: Path) -> Store:
+    """Lines without a digest, as in `cache-check`."""
+    path = folder / "lines.jsonl"
+    lines = DurableLines(path, "remove it")
+    return Store(
+        add=lambda name, value: lines.append([name, value]),
+        read=lambda: read_lines(DurableLines(path, "remove it")),
+    )
+
+
+def open_sealed_lines(folder: Path) -> Store:
+    """Lines with a digest, as in `compaction` and `gate --logprobs`."""
+    path = folder / "sealed.jsonl"
+    lines = SealedLines(path, "remove it")
+    return Store(
+        add=lambda name, value: lines.append([name, value]),
+        read=lambda: read_lines(SealedLines(path, "remove it")),
+    )
+
+
+def open_journal(folder: Path) -> Store:
+    """The journal of a run."""
+    journal = Journal(folder)
+
+    def read() -> dict[str, str]:
+        answers = {}
+        for name, answer in read_answers(folder / NAME).items():
+            assert answer
+            answers[name] = answer.completions[0].text
+        assert len(journal) == len(answers)
+        return answers
+
+    return Store(
+        add=lambda name, value: journal.add(name, answered(value, cached=False)),
+        read=read,
+    )
+
+
+def open_ledger(folder: Path) -> Store:
+    """The ledger of batches."""
+    ledger = Ledger(folder)
+    receiver = Receiver("corp/m", "openai")
+
+    def add(name: str, value: str) -> None:
+        sent = {"value": value}
+        ledger.announce(receiver, "chat", {name: (Request(model="corp/m"), sent)})
+
+    def read() -> dict[str, str]:
+        values = {}
+        for part in Ledger(folder).parts:
+            (name,) = part.requests
+            values[name] = part.request_fields(name)["value"]
+        assert len(ledger.parts) == len(values)
+        return values
+
+    return Store(add=add, read=read)
+
+
+def open_cache(folder: Path) -> Store:
+    """The request cache, where judges' replies of batches must be kept."""
+    path = str(folder / "cache.sqlite")
+    DigestStore(path).add("first", {"value": ""})
+
+    def read() -> dict[str, str]:
+        values = {}
+        for key, value in _CacheFile(path).items():
+            values[json.loads(key)["sha256"]] = value["value"]
+        values.pop("first")
+        return values
+
+    return Store(
+        add=lambda name, value: DigestStore(path).add(name, {"value": value}), read=read
+    )
+
+
+def open_verdicts(folder: Path) -> Store:
+    """The verdicts of a judge of entailment, which are used even if they are not kept."""
+
+    class Judge:
+        name = official = "judge"
+
+        def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
+            return [True] * len(pairs)
+
+    path = folder / "verdicts.sqlite"
+    judge: Any = Judge()
+    verdicts = CachedEntailment(judge, path)
+    names: dict[int, dict[str, str]] = {}
+
+    def add(name: str, value: str) -> None:
+        before = count_verdicts(path)
+        # A verdict takes little room, so each value is as many verdicts as it has characters.
+        pairs = [(name, str(number)) for number in range(len(value))]
+        assert verdicts.entails(pairs) == [True] * len(value)
+        if count_verdicts(path) == before:
+            raise OSError
+        names[count_verdicts(path)] = {**names.get(before, {}), name: value}
+
+    return Store(add=add, read=lambda: names[count_verdicts(path)])
+
+
+def count_verdicts(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        (count,) = database.execute("SELECT count(*) FROM verdicts").fetchone()
+    return int(count)
+
+
+def open_spool(folder: Path) -> Store:
+    """The prompts of a run that is being made."""
+    spool = Spool(folder)
+    places: dict[str, str] = {}
+
+    def add(name: str, value: str) -> None:
+        places[name] = spool.add(f"{name} {value}")
+
+    def read() -> dict[str, str]:
+        texts = {}
+        for name, place in places.items():
+            texts[name] = spool.get(place).removeprefix(f"{name} ")
+        return texts
+
+    return Store(add=add, read=read)
+
+
+def open_files(folder: Path) -> Store:
+    """Whole files, of which a full disk leaves the old ones or none, and no parts."""
+
+    def read() -> dict[str, str]:
+        return {path.name: path.read_text() for path in folder.iterdir()}
+
+    return Store(
+        add=lambda name, value: replace_file(folder / name, value.encode() * 9),
+        read=lambda: {name: text[: len(text) // 9] for name, text in read().items()},
+    )
+
+
+STORES = (
+    open_lines,
+    open_sealed_lines,
+    open_journal,
+    open_ledger,
+    open_cache,
+    open_verdicts,
+    open_spool,
+    open_files,
+)
+
+
+@pytest.mark.parametrize("make", STORES, ids=lambda make: make.__name__)
+def test_what_fits_is_kept(
+    make: Callable[[Path], Store], tmp_path: Path, limit: Limit
+) -> None:
+    """Of values on a full disk those are kept that fit, each whole, and so are small ones after it and all when there is room."""
+    random = Random(7)
+
+    def make_value(size: int) -> str:
+        return "".join(random.choices("abcdefgh", k=size))
+
+    store = make(tmp_path)
+    expected = {}
+    refused = 0
+    limit(32_000)
+    # The last ones come when there is room again.
+    for number, size in enumerate([3_000] * 12 + [200] * 6 + [3_000] * 3):
+        name = f"v{number}"
+        value = make_value(size * 3 if number == 3 else size)
+        if number == 18:
+            limit(resource.RLIM_INFINITY)
+        try:
+            store.add(name, value)
+        except (OSError, InputError):
+            assert number < 18
+            refused += 1
+        else:
+            expected[name] = value
+    assert refused
+    assert store.read() == expected
+
+
+@pytest.mark.parametrize("lost", [1, 100, 70_000])
+def test_a_line_after_a_torn_one(tmp_path: Path, lost: int) -> None:
+    """A process that was killed while it wrote leaves a part of a line, which the next line takes the place of."""
+    path = tmp_path / NAME
+    with SealedLines(path, "remove it") as lines:
+        lines.append(["a", "x"])
+        lines.append(["b", "x" * 100_000])
+    path.write_bytes(path.read_bytes()[:-lost])
+    with SealedLines(path, "remove it") as lines:
+        lines.append(["c", "y"])
+    assert read_lines(SealedLines(path, "remove it")) == {"a": "x", "c": "y"}
+
+
+def test_an_interrupted_writer_leaves_the_others(tmp_path: Path) -> None:
+    """If Ctrl-C ends a thread that waits for its turn to write, those that wait with it get the error, and others write."""
+    written: list[int] = []
+    writer = GroupWriter(written.extend)
+    main = threading.main_thread().ident
+
+    def interrupt() -> None:
+        while not writer._gathering[0]:
+            time.sleep(0.001)
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with writer._writing:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            writer.add(1)
+        thread.join()
+    writer.add(2)
+    assert written == [2]
+
+
+def test_a_program_on_a_full_disk(
+    tmp_path: Path, limit: Limit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request of a program that cannot be stored ends the run in one line. It is no failure of the question."""
+    store = programs._store_step
+    room = [100]
+
+    def store_or_fail(asked: StoredRequest, step: Step, spool: Spool) -> StoredRequest:
+        if room and len(server.calls) == 2:
+            limit(room.pop())
+        return store(asked, step, spool)
+
+    monkeypatch.setattr(programs, "_store_step", store_or_fail)
+    with serving() as server:
+        with pytest.raises(InputError, match=r"cannot be written: File too large"):
+            make(tmp_path, METHODS["refine"])
+        limit(resource.RLIM_INFINITY)
+        run = make(tmp_path, METHODS["refine"])
+    assert set(scores(run).values()) == {1.0}
 
 
 def test_prompts_do_not_fit(tmp_path: Path, limit: Limit) -> None:

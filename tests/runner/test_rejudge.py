@@ -11,6 +11,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.run_specs import build_run_spec
 from helm_longctx.locks import LOCK
 from helm_longctx.run_settings import MIRROR
+from helm_longctx.runner import rejudge
 from helm_longctx.runner.rejudge import Rejudger, _replace_run
 from helm_longctx.tasks.entry import split_entry
 from helm_longctx.tasks.registry import benchmark_of
@@ -88,8 +89,24 @@ def test_a_result_takes_a_place_whole(run: Path, name: str) -> None:
     assert {path.name for path in run.parent.iterdir()} == {"run", name}
 
 
-def test_an_interrupt_leaves_the_old_run(run: Path, interrupt: None) -> None:
-    """A run gets its name back after an interrupt, before the temporary folder is removed."""
+def test_a_run_has_a_folder_at_every_moment(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system can exchange two folders, no moment is without a run, even if the process is killed."""
+
+    def rename(self: Path, to: Path) -> Path:
+        raise AssertionError("a folder was renamed")
+
+    monkeypatch.setattr(Path, "rename", rename)
+    _replace_run(run, run, change_stats)
+    assert contents(run)["stats.json"] == "new"
+
+
+def test_an_interrupt_leaves_the_old_run(
+    run: Path, interrupt: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On other systems a run gets its name back after an interrupt, before the temporary folder is removed."""
+    monkeypatch.setattr(rejudge, "_exchange", lambda one, other: False)
     before = contents(run)
     with pytest.raises(KeyboardInterrupt):
         _replace_run(run, run, change_stats)

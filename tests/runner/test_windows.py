@@ -16,7 +16,7 @@ from helm_longctx.failures import Failure
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.results import failure_of, make_failure
 from helm_longctx.results.reading import read_run
-from helm_longctx.runner.windows import SizedResult, WaitingPrompts, name_window
+from helm_longctx.runner.windows import WaitingPrompts, name_window
 from helm_longctx.runs.files import RUN_SPEC, read_json
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.runner.making import answered, make_run, means
@@ -136,21 +136,16 @@ def refused(words: str) -> RequestResult:
 def test_only_lengths_name_a_window() -> None:
     """Bad requests are too long only if they are the longest, several, and refused in the same words."""
     yes = answered("x", cached=False)
-    short = {number: SizedResult(100 + number, yes) for number in range(8)}
-    long = {
-        number: SizedResult(200 + number, refused(f"no {number}"))
-        for number in range(8, 11)
-    }
-    named = name_window(short | long)
-    assert named.keys() == long.keys()
+    sizes = [*range(100, 108), 208, 209, 210, 300]
+    short = [yes] * 8
+    long = [refused(f"no {size}") for size in sizes[8:11]]
+    named = name_window(sizes[:11], [*short, *long])
+    assert [*named] == [8, 9, 10]
     assert {failure_of(result) for result in named.values()} == {Failure.TOO_LONG}
-    assert name_window(long) == {}
-    assert name_window(short | {8: long[8]}) == {}
-    assert name_window(short | long | {11: SizedResult(300, yes)}) == {}
-    assert (
-        name_window(short | long | {11: SizedResult(300, refused("another word"))})
-        == {}
-    )
+    assert name_window(sizes[8:11], long) == {}
+    assert name_window(sizes[:9], [*short, long[0]]) == {}
+    assert name_window(sizes, [*short, *long, yes]) == {}
+    assert name_window(sizes, [*short, *long, refused("another word")]) == {}
 
 
 def test_waiting_prompts() -> None:

@@ -1,6 +1,6 @@
 """Simulates models with known shares of right answers, and what means, estimates and verdicts say about them.
 
-`bench/decisions.py means`, `estimate`, `methods` and `reproduce` have whole grids, and tests repeat a part.
+`python -m bench.decisions means`, `estimate`, `methods` and `reproduce` have whole grids, and tests repeat a part.
 """
 
 from __future__ import annotations

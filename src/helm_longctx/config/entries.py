@@ -13,7 +13,7 @@ from helm_longctx.config.source_map import KeyPath
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.command_line import read_conf
-from helm_longctx.helm.names import check_name
+from helm_longctx.helm.names import check_name, check_single
 from helm_longctx.helm.registry import (
     expander_names,
     find_run_spec_function,
@@ -71,7 +71,7 @@ def plan_entries(
     for configured in models:
         path = (*configured.path, "sampling")
         with config.source_map.at(path):
-            if sampling := find_sampling(configured.model):
+            if sampling := find_sampling(configured):
                 sampled.append((configured.name, sampling, path))
     is_any_plain = any(not configured.has_sampling for configured in models)
     planned: dict[str, PlannedEntry] = {}
@@ -149,7 +149,6 @@ def _combine_tasks(config: RunConfig, tasks: Sequence[str]) -> Iterator[_Draft]:
         for entry in expand_entry(text):
             draft = _split(config, entry, ("tasks", number))
             with config.source_map.at(draft.path):
-                _check_name(draft.name)
                 taken_by.append(_list_arguments(draft))
             drafts.append(draft)
     # At least one task takes each argument, and at least one has lengths if lengths are given.
@@ -224,8 +223,11 @@ def _combine_protocols(config: RunConfig, protocols: Sequence[str]) -> Iterator[
 
 
 def _split(config: RunConfig, text: str, path: KeyPath) -> _Draft:
+    """Return the draft of a run entry, whose name is checked here and nowhere else."""
     with config.source_map.at(path):
         name, arguments = split_entry(text)
+        check_name(name, lambda name: find_run_spec_function(name) is not None)
+        check_single(name)
     return _Draft(
         name=name,
         arguments=arguments,
@@ -249,10 +251,6 @@ def _list_arguments(draft: _Draft) -> list[str]:
     return [*own, *expander_names()]
 
 
-def _check_name(name: str) -> None:
-    check_name(name, lambda name: find_run_spec_function(name) is not None)
-
-
 def _check(config: RunConfig, draft: _Draft) -> str:
     """Check an entry, and return the model that it names. It is empty if it names no model or a group of models.
 
@@ -268,7 +266,6 @@ def _check(config: RunConfig, draft: _Draft) -> str:
 
 def _check_entry(draft: _Draft) -> str:
     name = draft.name
-    _check_name(name)
     if name in OURS:
         check_run_entry(name, draft.arguments)
     else:

@@ -218,6 +218,8 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     message = message.replace(
         "a valid string", "a text; numbers and dates need quotes, as in '2026'"
     )
+    message = message.replace("a valid list", _describe_list(details["input"]))
+    message = message.replace("a valid dictionary", "a mapping, such as {name: value}")
     message = message.replace("greater than or equal to", "a number from").replace(
         "greater than", "a number above"
     )
@@ -230,6 +232,14 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     ):
         advice = list_choices(details["input"], choices)
     return path, f"={shorten(details['input'])} is invalid; {advice}"
+
+
+def _describe_list(value: Any) -> str:
+    """Say that a value has to be a list. If it is a text, it is shown as a list."""
+    if not isinstance(value, str):
+        return "a list"
+    items = ", ".join(item.strip() for item in value.split(","))
+    return "a list: " + shorten(f"[{items}]").strip("'\"")
 
 
 @dataclass(frozen=True)

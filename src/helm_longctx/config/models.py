@@ -41,6 +41,7 @@ from helm_longctx.run_settings import read_variable
 from helm_longctx.tasks.lengths import parse_length
 
 _DEPLOYMENTS = "model_deployments.yaml"
+_METADATA = "model_metadata.yaml"
 
 _MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
@@ -75,7 +76,7 @@ class ModelBook:
         self._files: dict[str, _Files] = {}
         for configured in models:
             with config.source_map.at(configured.path):
-                self._add(configured.model, configured.path)
+                self._add(configured)
 
     @property
     def missing(self) -> list[Endpoint]:
@@ -95,11 +96,16 @@ class ModelBook:
         """Register the models with HELM as the configuration describes them. Sends nothing and changes no file."""
         _register(self._files)
 
-    def ask_servers(self) -> None:
+    def ask_servers(self) -> bool:
         """Ask the servers of new endpoints what they offer, and write all new models to `local_path`.
 
-        Raises an `InputError` if a server cannot be reached, refuses the key, or lacks the model or the style.
+        Returns:
+            Whether a model is described to HELM otherwise than before its server was asked: it does not chat.
+
+        Raises:
+            InputError: a server cannot be reached, refuses the key, or lacks the model or the style.
         """
+        has_changed = False
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:
                 with self._config.source_map.at(path):
@@ -111,12 +117,14 @@ class ModelBook:
                     _check_model(
                         name, asked, find_entries(self._config.local_path, name)
                     )
+                    has_changed |= _tags(asked) != _tags(self._files[name])
                     self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
             helm_log.info(f"Wrote {', '.join(map(str, written))}")
         _register(self._files)
         self._files = {}
+        return has_changed
 
     def _ask_judge(self, name: str, endpoint: Endpoint) -> _Files:
         """Ask a judge's server with the judge's own key. A model at the same address does not get it."""
@@ -146,17 +154,18 @@ class ModelBook:
             message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
             raise self._config.source_map.error(("limits", "max_cost"), message)
 
-    def _add(self, model: str | Endpoint | LocalModels, path: KeyPath) -> None:
-        name = model_name(model)
+    def _add(self, configured: ConfiguredModel) -> None:
+        model = configured.model
+        name = configured.name
         if isinstance(model, str):
-            self._add_name(name, path)
+            self._add_name(name, configured.path)
             return
         if name in self._endpoints or name in self._local:
             raise InputError(f"{name!r} is given twice; give each name once")
         if isinstance(model, LocalModels):
-            self._add_local(model, name)
+            self._add_local(configured, model)
             return
-        self._endpoints[name] = model, path
+        self._endpoints[name] = model, configured.path
         described = _describe(model)
         if model.tokenizer:
             tokenizer = load_tokenizer(model.tokenizer)
@@ -180,7 +189,7 @@ class ModelBook:
         if not variables:
             probe.make_client(described)  # this checks the client's arguments
         if model.tokenizer and os.path.isdir(model.tokenizer):
-            _offer_sampling(model, name)
+            _offer_sampling(configured)
         files = _entries(model, described, tokenizer)
         existing = find_entries(self._config.local_path, name)
         if not _is_same(model, files, existing):
@@ -195,7 +204,8 @@ class ModelBook:
                 )
             self._files[name] = files
 
-    def _add_local(self, model: LocalModels, name: str) -> None:
+    def _add_local(self, configured: ConfiguredModel, model: LocalModels) -> None:
+        name = configured.name
         existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
         if other:
@@ -207,7 +217,7 @@ class ModelBook:
         ):
             advice = "give another name (name), or the name alone"
             raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
-        self._local[name] = files = make_files(model)
+        self._local[name] = files = make_files(configured)
         own = {"name", "sampling"}
         files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
             exclude=own,
@@ -216,7 +226,7 @@ class ModelBook:
         )
         for line in local_models.describe({name: files}):
             helm_log.info(line)
-        _offer_sampling(model, name)
+        _offer_sampling(configured)
         if dict(existing.get(_DEPLOYMENTS, {})) != files[_DEPLOYMENTS]:
             self._files[name] = files
 
@@ -237,15 +247,15 @@ class ModelBook:
             )
 
 
-def _offer_sampling(model: Endpoint | LocalModels, name: str) -> None:
+def _offer_sampling(configured: ConfiguredModel) -> None:
     """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
-    if model.sampling:
+    if configured.has_sampling:
         return
-    sampling = local_models.read_sampling(model)
+    sampling = local_models.read_sampling(configured)
     if sampling:
         values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
         helm_log.info(
-            f"{name}: its generation_config.json says {values}; give sampling: model to answer so"
+            f"{configured.name}: its generation_config.json says {values}; give sampling: model to answer so"
         )
 
 
@@ -260,27 +270,16 @@ def _describe(model: Endpoint) -> probe.ProbedEndpoint:
         if model.type == "both"
         else (model.type or "chat",),
         context=parse_length(model.context) if model.context else None,
-        **_access(model),
+        api_key_env=model.api_key_env,
+        token_env=model.token_env,
+        headers=model.headers,
+        nvcf=model.nvcf,
     )
-
-
-def _access(model: Endpoint) -> dict[str, Any]:
-    access = {}
-    for name in ("api_key_env", "token_env", "headers", "nvcf"):
-        access[name] = getattr(model, name)
-    return access
 
 
 def _ask(model: Endpoint, key: str | None = None) -> _Files:
-    endpoint = probe.probe(
-        model.url,
-        name=model.name,
-        model=model.model,
-        api=model.api,
-        kind=model.type,
-        key=key,
-        **_access(model),
-    )
+    described = replace(_describe(model), model=model.model or "", key=key)
+    endpoint = probe.ask_server(described, model.name, model.type)
     try:
         if model.tokenizer:
             named = load_tokenizer(model.tokenizer)
@@ -384,6 +383,11 @@ def _check_model(name: str, asked: _Files, existing: Mapping[str, Any]) -> None:
 def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's arguments of a deployment; none if there is no deployment."""
     return dict(files.get(_DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
+
+
+def _tags(files: _Files) -> list[str]:
+    """Return the tags by which HELM knows what a model can do."""
+    return list(files[_METADATA]["tags"])
 
 
 def _register(models: Mapping[str, _Files]) -> None:

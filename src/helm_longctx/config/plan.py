@@ -14,8 +14,9 @@ from helm_longctx.config.local_models import (
 from helm_longctx.config.models import ModelBook
 from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.config.settings import list_key_variables, list_limits
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, is_format_error, shorten
-from helm_longctx.helm.command_line import RUNNER, make_run_specs
+from helm_longctx.helm.command_line import RUNNER, expand_checked_entry
 from helm_longctx.helm.registry import read_credentials
 from helm_longctx.helm.style import check_sampling
 from helm_longctx.helm_api import RunSpec
@@ -25,7 +26,7 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_path
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
 from helm_longctx.runner.resuming import earlier_name, retry_factor
-from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.stopping import group_specs
 from helm_longctx.runs.files import check_run_name, find_incomplete_files
@@ -109,6 +110,7 @@ def make_plan(config: RunConfig) -> Plan:
     HELM's registries must be filled. Except in a dry run, the servers of new endpoints are then asked what they offer,
     with one tiny request for each style of prompts, and HELM's files are written.
     """
+    DataRoot.find(config.output_path)
     models = expand_models(config)
     entries = plan_entries(config, models)
     judges = _list_judges(config)
@@ -126,9 +128,8 @@ def make_plan(config: RunConfig) -> Plan:
         group_specs(parse_rule(config.limits.stop_when), specs)
     book.check_prices(_list_deployments(specs))
     missing = book.missing
-    if not config.dry_run:
-        book.ask_servers()
-        # Again, because the style of prompts can depend on the server.
+    if not config.dry_run and book.ask_servers():
+        # Run specs of HELM's own scenarios can depend on whether a model chats.
         specs = _make_specs(config, entries, plain)
     # The weights of one model after the other are in memory. HELM's order alternates between models.
     order = {}
@@ -168,8 +169,14 @@ def _list_deployments(specs: Sequence[RunSpec]) -> list[str]:
     return list(dict.fromkeys(spec.adapter_spec.model_deployment for spec in specs))
 
 
-def make_runner(config: RunConfig) -> LongContextRunner:
-    """Return the runner for a configuration. The runner skips complete runs."""
+def make_runner(
+    config: RunConfig, strategy: Strategy | None = None
+) -> LongContextRunner:
+    """Return the runner for a configuration. The runner skips complete runs.
+
+    Args:
+        strategy: how requests are sent. By default, each is sent on its own.
+    """
     arguments = runner_arguments(
         output_path=config.output_path,
         suite=config.suite,
@@ -177,8 +184,8 @@ def make_runner(config: RunConfig) -> LongContextRunner:
         parallelism=config.parallelism,
         skip_completed_runs=True,
     )
-    runner = LongContextRunner(**arguments)
-    runner.logs_scores = False  # `helm-longctx run` prints them as a table
+    runner = LongContextRunner(**arguments, strategy=strategy)
+    runner.logs_scores = False  # commands and `evaluate` show them as tables
     return runner
 
 
@@ -186,15 +193,17 @@ def _make_specs(
     config: RunConfig, entries: Sequence[PlannedEntry], names: Sequence[str]
 ) -> list[RunSpec]:
     """Return the run specs of entries, for the model that an entry names or for each of the named models."""
-    most = config.limits.max_eval_instances
     specs: list[RunSpec] = []
     # HELM gets one entry at a time, so that an error has the entry's location.
     for entry in entries:
         models = [] if entry.model else list(names)
         with config.source_map.at(entry.path):
             try:
-                made = make_run_specs(
-                    [entry.text], [], models, config.suite, most, config.output_path
+                made = expand_checked_entry(
+                    entry.text,
+                    models,
+                    config.limits.max_eval_instances,
+                    config.output_path,
                 )
             except Exception as error:
                 if not is_format_error(error):

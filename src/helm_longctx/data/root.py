@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, list_first
 from helm_longctx.run_settings import MIRROR, settings_in_use
 
 _CACHE_NAME = "helm_longctx"
@@ -88,9 +88,7 @@ class DataRoot:
         for path in paths:
             if not self.has(path):
                 absent.append(path)
-        names = ", ".join(absent[:_MOST_NAMES])
-        if len(absent) > _MOST_NAMES:
-            names += f" and {len(absent) - _MOST_NAMES} more files"
+        names = list_first(absent, _MOST_NAMES)
         where = str(self.path)
         if self.mirror:
             where = f"{MIRROR}={where!r} (a mirror: nothing is downloaded)"

@@ -29,12 +29,12 @@ from helm.common.object_spec import get_class_by_name
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, UnsupportedHelmError, find_similar, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
-from helm_longctx.helm.names import SUITE_NAME, is_suite_name
+from helm_longctx.helm.names import SUITE_NAME, check_single, is_suite_name
 from helm_longctx.helm.patches import find_registered_first
 from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
 from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.tasks.entry import Entry, check_category, split_entry
+from helm_longctx.tasks.entry import Entry, split_entry
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
 
 RUNNER = "helm_longctx.runner.LongContextRunner"
@@ -143,9 +143,8 @@ def make_run_specs(
     Raises:
         InputError: there is a mistake in the arguments.
     """
-    from helm.benchmark.run import build_parser, run_entries_to_run_specs
+    from helm.benchmark.run import build_parser
 
-    find_registered_first.apply()
     args = build_parser().parse_args(
         ["-m", str(most), "--suite", suite, "-o", str(output_path)]
     )
@@ -158,24 +157,43 @@ def make_run_specs(
         )
     for problem in find_problems(args):
         raise problem
+    wanted = [_make_run_entry(entry) for entry in args.run_entries]
+    if args.conf_paths:  # HELM fails at no paths
+        wanted += read_run_entries(args.conf_paths).entries
+    return _expand(wanted, models, most, output_path)
+
+
+def expand_checked_entry(
+    entry: str, models: Sequence[str], most: int, output_path: Path
+) -> list[RunSpec]:
+    """Make the run specs of a checked run entry, as `make_run_specs` does.
+
+    Raises:
+        InputError: HELM refuses the entry.
+    """
+    return _expand([_make_run_entry(entry)], models, most, output_path)
+
+
+def _make_run_entry(text: str) -> RunEntry:
+    return RunEntry(
+        description=text,
+        priority=1,
+        groups=None,
+    )
+
+
+def _expand(
+    entries: list[RunEntry], models: Sequence[str], most: int, output_path: Path
+) -> list[RunSpec]:
+    from helm.benchmark.run import run_entries_to_run_specs
+
+    find_registered_first.apply()
     # Run specs can depend on the output path.
     output_path.mkdir(parents=True, exist_ok=True)
     set_benchmark_output_path(str(output_path))
-    wanted = []
-    for entry in args.run_entries:
-        wanted.append(
-            RunEntry(
-                description=entry,
-                priority=1,
-                groups=None,
-            )
-        )
-    wanted += (
-        read_run_entries(args.conf_paths).entries if args.conf_paths else []
-    )  # HELM fails at no paths
     try:
         return run_entries_to_run_specs(
-            wanted, max_eval_instances=most, models_to_run=args.models_to_run
+            entries, max_eval_instances=most, models_to_run=list(models) or None
         )
     except UnsupportedHelmError:
         raise
@@ -261,11 +279,7 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
 
 def _check_entry(text: str, args: Namespace) -> Entry:
     name, arguments = split_entry(text)
-    check_category(name)
-    if (names := expand_entry(name)) != [name]:
-        raise InputError(
-            f"{name} is a benchmark, and helm-run takes only run entries; give {', '.join(names)}"
-        )
+    check_single(name)
     if name not in OURS:
         raise InputError(
             f"unknown run entry {shorten(name)}; did you mean {find_similar(name, OURS)[0]}?"

@@ -4,9 +4,12 @@ import sys
 from collections.abc import Mapping
 from types import TracebackType
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, list_first
 from helm_longctx.redaction.abbreviation import format_traceback
 from helm_longctx.redaction.text import redact
+
+_MOST_RUNS = 3
+"""Number of runs that an error names. The log has all of them."""
 
 
 def install_excepthook() -> None:
@@ -36,7 +39,7 @@ def refuse_runs(
     refusals: Mapping[str, str], count: int, failure: Exception | None = None
 ) -> InputError:
     """Return an error about runs that were not made, with the reason if there was only one run."""
-    reasons = f"{'; '.join(refusals)}: their errors are in the log"
+    reasons = f"{list_first(refusals, _MOST_RUNS)}: their errors are in the log"
     if count == 1:
         reasons = next(iter(refusals.values()))
     others = f". {failure}" if failure else ""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from helm_longctx.errors import InputError, find_similar, shorten
+from helm_longctx.tasks.entry import check_category
 from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, read_helms_names
 
 SUITE_NAME = "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
@@ -33,6 +34,16 @@ def check_name(name: str, is_helms: Callable[[str], bool]) -> None:
             "a name in the lists of `helm-longctx list`, or a run entry of HELM's own"
         )
         raise InputError(f"{shorten(name)} is not a run entry; {question} {allowed}")
+
+
+def check_single(name: str) -> None:
+    """Raise an `InputError` if a name stands for several run entries of a benchmark. HELM takes only single ones."""
+    check_category(name)
+    names = expand_entry(name)
+    if names != [name]:
+        raise InputError(
+            f"{name} is a benchmark, and helm-run takes only run entries; give {', '.join(names)}"
+        )
 
 
 def may_be_helms(name: str) -> bool:

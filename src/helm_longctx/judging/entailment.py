@@ -28,6 +28,7 @@ from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.local.folders import digest_folder
+from helm_longctx.redaction.logs import warn_once
 from helm_longctx.tasks.judge_scores import TRUE_NLI
 
 if TYPE_CHECKING:
@@ -362,6 +363,7 @@ class CachedEntailment:
         self._judge = judge
         self.official = judge.official
         self._lock = threading.Lock()
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         # Several threads use the connection, one at a time under the lock; 60 seconds are for other processes' writes.
         self._database = sqlite3.connect(path, check_same_thread=False, timeout=60)
@@ -405,11 +407,18 @@ class CachedEntailment:
         for key, verdict in verdicts.items():
             if verdict is not None:
                 known.append((key, verdict))
-        with self._lock, self._database:
-            self._database.executemany(
-                "INSERT OR REPLACE INTO verdicts VALUES (?, ?)", known
-            )
+        self._store(known)
         return [stored.get(key, verdicts.get(key)) for key in keys]
+
+    def _store(self, verdicts: Sequence[tuple[str, bool]]) -> None:
+        """Store verdicts. On a full disk they are only used, because they took minutes."""
+        try:
+            with self._lock, self._database:
+                self._database.executemany(
+                    "INSERT OR REPLACE INTO verdicts VALUES (?, ?)", verdicts
+                )
+        except sqlite3.OperationalError as error:
+            warn_once(f"verdicts are not kept for later runs: {self._path}: {error}")
 
 
 EntailmentJudge = HubEntailment | DeploymentEntailment | CachedEntailment

@@ -41,7 +41,13 @@ from helm_longctx.results.boards import (
     score_key,
     show_model,
 )
-from helm_longctx.results.comparability import GENERATED, Caveat, describe
+from helm_longctx.results.comparability import (
+    GENERATED,
+    Caveat,
+    ColumnReason,
+    describe,
+    describe_columns,
+)
 from helm_longctx.results.reading import (
     BEST,
     CUT,
@@ -732,8 +738,11 @@ def interval_row(interval: Interval) -> dict[str, float | None]:
 SERVER = "http://127.0.0.1:8000"
 """Default address of `helm-longctx serve`."""
 
-_MOST_RUNS = 12
+_MOST_RUNS = 3
 """Number of runs whose names are printed."""
+
+_MOST_NAMES = 4
+"""Number of columns, and of tasks, that a line names for a reason why scores are not comparable."""
 
 _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
@@ -793,7 +802,7 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
     for board in boards:
         reasons: dict[str, list[str]] = defaultdict(list)
         for model in board.own_models:
-            if text := _notes(_columns(board, model)):
+            if text := _notes(_columns(board, model), _MOST_NAMES):
                 reasons[text].append(model)
         for text, models in reasons.items():
             if len(models) == len(board.own_models) > 1:
@@ -880,12 +889,9 @@ def _heading(board: Board, score: Result) -> str:
     return " ".join(word for word in words if word)
 
 
-def _notes(scores: dict[str, Result]) -> str:
-    columns: dict[str, list[str]] = {}
+def _notes(scores: dict[str, Result], most: int | None = None) -> str:
+    reasons = []
     for heading, score in scores.items():
-        for reason in describe(score.caveats):
-            columns.setdefault(reason, []).append(heading)
-    texts = []
-    for reason, headings in columns.items():
-        texts.append(f"{', '.join(headings)}: {reason}")
-    return "; ".join(texts)
+        for caveat in score.caveats:
+            reasons.append(ColumnReason(heading, caveat.text, caveat.task))
+    return describe_columns(reasons, most)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from helm_longctx.documents.numbers import amount
+from helm_longctx.errors import list_first
 from helm_longctx.tasks.entry import Entry, digest_own_files
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import FAILURES, GENERATED_DATA
@@ -235,3 +236,36 @@ def describe(caveats: Iterable[Caveat]) -> list[str]:
     for text, names in tasks.items():
         reasons.append(f"{text} ({', '.join(names)})" if any(names) else text)
     return reasons
+
+
+class ColumnReason(NamedTuple):
+    """Why the score of a model in a column is missing or not comparable.
+
+    Args:
+        task: the task of a mean that the reason is about; empty if it is about all.
+    """
+
+    column: str
+    reason: str
+    task: str
+
+
+def describe_columns(reasons: Iterable[ColumnReason], most: int | None) -> str:
+    """Return each reason once, with its columns and tasks, such as `Recall 8k, RAG 8k: no score (narrativeqa)`.
+
+    Args:
+        most: the largest number of columns, and of tasks, that a reason names; None for all.
+    """
+    columns: dict[str, dict[str, None]] = {}
+    tasks: dict[str, dict[str, None]] = {}
+    for reason in reasons:
+        columns.setdefault(reason.reason, {})[reason.column] = None
+        if reason.task:
+            tasks.setdefault(reason.reason, {})[reason.task] = None
+    texts = []
+    for text, titles in columns.items():
+        described = f"{list_first(titles, most)}: {text}"
+        if text in tasks:
+            described += f" ({list_first(tasks[text], most)})"
+        texts.append(described)
+    return "; ".join(texts)

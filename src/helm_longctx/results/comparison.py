@@ -18,7 +18,7 @@ from helm_longctx.documents.numbers import (
     range_text,
     signed_percent,
 )
-from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.errors import InputError, list_choices, list_first, shorten
 from helm_longctx.results.boards import (
     OVERALL,
     Board,
@@ -122,11 +122,7 @@ def describe_best(
 
 
 def _list_models(models: Sequence[ShownModel]) -> str:
-    if len(models) > 4:
-        rest = f" and {len(models) - 4} more"
-    else:
-        rest = ""
-    return f"{', '.join(map(show_model, models[:4]))}{rest}"
+    return list_first(map(show_model, models), 4)
 
 
 def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str:

@@ -13,6 +13,11 @@ from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.suite import find_chosen_schema
 from helm_longctx.tasks.run_names import read_run_name
 
+_WITHOUT_METRIC = (
+    f"{DASH}: the scenario names no main metric. A schema can name it:"
+    " helm-longctx summarize --schema-path FILE"
+)
+
 
 class _Score(NamedTuple):
     """The main statistic of a run.
@@ -52,7 +57,10 @@ def guest_table(folder: Path, results: Sequence[Result]) -> Table | None:
         Column("score"),
         Column("instances"),
     ]
-    return Table("other_scenarios", "Other scenarios of HELM", columns, rows)
+    about = ""
+    if not all(score.metric for score in scores):
+        about = _WITHOUT_METRIC
+    return Table("other_scenarios", "Other scenarios of HELM", columns, rows, about)
 
 
 def _read_scores(folder: Path, results: Sequence[Result]) -> Iterator[_Score]:

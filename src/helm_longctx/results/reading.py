@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,11 +50,10 @@ from helm_longctx.runs.files import (
     reading,
 )
 from helm_longctx.runs.scores import (
-    AnswerValue,
     InstanceScore,
+    find_values,
     mean_over_questions,
-    read_scores,
-    values_of,
+    score_answers,
 )
 from helm_longctx.runs.shown_models import ShownModel, published_model, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
@@ -86,22 +85,33 @@ VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
 """The score that a cut answer gets in each of them, or None if the answer is left out."""
 
 
-def cut_values(
-    rows: Sequence[InstanceScore], value: float | None, metric: str = ""
-) -> list[AnswerValue]:
-    """Return a metric, or the score, of answers, where cut ones have another value, or are left out for None."""
-    if value is None:
-        return values_of((row for row in rows if not row.values.get(CUT)), metric)
-    # An answer that lacks the metric is not in its mean, whatever cut it.
-    measured = []
+def replace_cut(
+    rows: Iterable[InstanceScore], value: float | None, metrics: Iterable[str] = ()
+) -> list[InstanceScore]:
+    """Return answers where cut ones have another score, or are left out for None.
+
+    Args:
+        metrics: the metrics of which the score is the mean. Cut answers get the value in these, too.
+    """
+    replaced = []
     for row in rows:
-        if (row.values.get(metric) if metric else row.score) is not None:
-            measured.append(row)
-    values = values_of(measured, metric)
-    for index, row in enumerate(measured):
-        if row.values.get(CUT):
-            values[index] = values[index]._replace(value=value)
-    return values
+        if not row.values.get(CUT):
+            replaced.append(row)
+        elif value is not None:
+            replaced.append(_replace_scores(row, value, metrics))
+    return replaced
+
+
+def _replace_scores(
+    row: InstanceScore, value: float, metrics: Iterable[str]
+) -> InstanceScore:
+    """Return an answer with another score and other metrics. What it lacks it does not get."""
+    values = dict(row.values)
+    for metric in metrics:
+        if metric in values:
+            values[metric] = value
+    score = None if row.score is None else value
+    return row._replace(score=score, values=values)
 
 
 WITHOUT_ERRORS = "score_without_known_errors"
@@ -157,26 +167,18 @@ def task_statistics(
     `means` are the means in the run's files: these are the scores. A mean over the rows can differ: a score of several
     metrics is the mean of their means, and answers without a value are left out.
     """
-    values: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
-    for row in rows:
-        scores: dict[str, float] = dict(row.values)
-        if row.score is not None:
-            scores[MAIN_METRIC] = row.score
-        for name, value in scores.items():
-            values[name].append((value, row.group, row.instance))
     total = round(means.get("num_instances", 0))
-    is_of_answers = ANSWER_LOGPROB in values
+    is_of_answers = any(ANSWER_LOGPROB in row.values for row in rows)
     names = dict.fromkeys(means)
-    if MAIN_METRIC in values:
+    if find_values(rows):
         # A score of HELM's own scenarios has another name in the files.
         names[MAIN_METRIC] = None
     statistics = {}
     for name in names:
         statistics[name] = _statistic(
-            name, values.get(name, []), means.get(name), total, is_of_answers
+            name, rows, name, means.get(name), total, is_of_answers
         )
-    if KEY_TOKENS in values:
-        statistics.update(_key_statistics(rows))
+    statistics.update(_key_statistics(rows))
     # A task's score is also stored under a separate name that only the task's mean has.
     own = task_score(rows[0].task)
     if own in statistics and MAIN_METRIC in statistics:
@@ -184,13 +186,11 @@ def task_statistics(
     if task and MAIN_METRIC in statistics:
         if any(row.values.get(CUT) for row in rows):
             for name, cut_value in VALUES.items():
-                get_values = partial(cut_values, rows, cut_value)
-                statistics[name] = _score_of(name, task, get_values)
+                replaced = replace_cut(rows, cut_value, task.headline)
+                statistics[name] = _score_of(name, task, replaced)
         if errata:
             right = [row for row in rows if row.instance not in errata]
-            statistics[WITHOUT_ERRORS] = _score_of(
-                WITHOUT_ERRORS, task, partial(values_of, right)
-            )
+            statistics[WITHOUT_ERRORS] = _score_of(WITHOUT_ERRORS, task, right)
     return statistics
 
 
@@ -212,34 +212,42 @@ def _key_statistics(rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
     return {KEY_LOGPROB: Statistic(ratio_interval(sums, sizes, groups))}
 
 
-def _score_of(
-    name: str, task: Task, values: Callable[[str], Sequence[AnswerValue]]
-) -> Statistic:
+def _score_of(name: str, task: Task, rows: Sequence[InstanceScore]) -> Statistic:
+    """Return the score of answers, under another name."""
     # A score of several metrics is the mean of their means.
     means = []
-    for metric in task.headline if len(task.headline) > 1 else ("",):
-        means.append(mean_over_questions(values(metric)))
-    return _statistic(name, values(""), math.fsum(means) / len(means), 0)
+    for metric in task.headline if len(task.headline) > 1 else (MAIN_METRIC,):
+        means.append(mean_over_questions(rows, metric))
+    mean = math.fsum(means) / len(means)
+    return _statistic(name, rows, MAIN_METRIC, mean)
 
 
 def _statistic(
     name: str,
-    values: Sequence[tuple[float, str, str]],
+    rows: Iterable[InstanceScore],
+    metric: str,
     mean: float | None,
-    total: int,
+    total: int = 0,
     is_of_answers: bool = False,
 ) -> Statistic:
     """Return a statistic.
 
     Args:
+        metric: what of the answers the statistic is the mean of.
+        total: the number of instances, for a statistic of the whole run.
         is_of_answers: whether log-probabilities are of answers, of which a few can be misses. A text's mean over
             thousands of tokens has none.
     """
-    numbers = [value for value, _, _ in values]
-    groups = [group for _, group, _ in values]
+    numbers = []
+    groups = []
+    instances = set()
+    for row, value in find_values(rows, metric):
+        numbers.append(value)
+        groups.append(row.group)
+        instances.add(row.instance)
     # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
-    count = len({instance for _, _, instance in values}) or total
-    if name in CONDITIONS or not values:
+    count = len(instances) or total
+    if name in CONDITIONS or not numbers:
         return Statistic(
             replace(without_ends(math.nan if mean is None else mean), n=count)
         )
@@ -561,10 +569,10 @@ def read_run(
     """Read the result of each task of a finished run, one of another scenario's run, or raise an `InputError`."""
     with reading(path / RUN_SPEC):
         arguments = spec["scenario_spec"].get("args", {})
-        entry = read_entry(spec)
+        asked = read_entry(spec)
+        shown = shown_model(spec["adapter_spec"]["model"], asked)
     by_name = {benchmark.name: benchmark for benchmark in benchmarks}
-    if entry is not None and entry.benchmark.name not in by_name:
-        entry = None
+    entry = asked if asked and asked.benchmark.name in by_name else None
     benchmark = by_name[entry.benchmark.name] if entry else None
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
@@ -572,13 +580,16 @@ def read_run(
     outcome = find_outcome(entry, arguments.get("files"), means) if entry else None
     tasks = entry.tasks if entry else ()
     judge = entry.settings.judge if entry else ""
+    # Answers that no judge has seen compare with those of the official judge.
+    named_judge = judge if spec.get("annotators") else ""
     if all(task.is_official(judge) for task in tasks):
         judge = ""
     model = read_model(path)
     digests = read_data(path)
     run = Run(path, spec, tasks, judge, read_looks(path), model, entry)
     answers: dict[str, list[InstanceScore]] = defaultdict(list)
-    for answer in read_scores(path, [benchmark] if benchmark else ()):
+    scored = score_answers(path, spec, asked, [benchmark] if benchmark else ())
+    for answer in scored:
         answers[answer.task].append(answer)
     results = []
     for name, rows in answers.items():
@@ -609,11 +620,11 @@ def read_run(
                 benchmark=benchmark.name if benchmark else "",
                 entry=entry.name if entry else first.entry,
                 task=name,
-                model=first.model,
+                model=shown,
                 length=first.length,
-                context=first.context,
+                context=asked.settings.context if asked else "full",
                 interval=score,
-                judges=_judges(task, first.judge),
+                judges=_judges(task, named_judge),
                 caveats=tuple(caveats),
                 folder=folder_name(entry.settings.path) if entry else "",
                 run=run,

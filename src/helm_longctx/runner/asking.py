@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -37,7 +36,6 @@ from helm_longctx.runner.resuming import find_answer
 from helm_longctx.runner.spending import Spending
 from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runner.windows import (
-    SizedResult,
     WaitingPrompts,
     name_window,
     shorten_request,
@@ -64,13 +62,6 @@ _REFUSED_PROMPT = (Failure.TOO_LONG, Failure.BAD_REQUEST)
 
 _LATE = 5
 """A request that exceeds the time limit counts as this many failures, because it costs so much time."""
-
-
-class FinishedQuestion(NamedTuple):
-    """The number of a question that was asked, and what came of it."""
-
-    number: int
-    outcome: RequestOutcome
 
 
 def ask_all(
@@ -107,7 +98,7 @@ def ask_all(
                 engine.start()
             engine.start()
             engine.wait(asking.patience)
-            for number, outcome in asking.take_finished():
+            for number, outcome in asking.take_finished().items():
                 results[number], is_answered = asking.count(
                     number, pending[number].request, outcome
                 )
@@ -157,7 +148,7 @@ class Asking:
         self._breaker = CircuitBreaker(total, bool(journal))
         self._answer_warnings = _AnswerWarnings()
         self._open_questions = 0
-        self._finished: list[FinishedQuestion] = []
+        self._finished: dict[int, RequestOutcome] = {}
 
     def make_engine(self, parallelism: int) -> RequestEngine:
         """Return the engine that sends the requests."""
@@ -196,10 +187,10 @@ class Asking:
             QueuedRequest(pending=pending, deliver=partial(self._finish, number))
         )
 
-    def take_finished(self) -> list[FinishedQuestion]:
-        """Return the questions that have finished since the last call."""
+    def take_finished(self) -> dict[int, RequestOutcome]:
+        """Return what came of the questions that have finished since the last call, by their numbers."""
         finished = self._finished
-        self._finished = []
+        self._finished = {}
         return finished
 
     def close(self) -> None:
@@ -208,7 +199,7 @@ class Asking:
 
     def _finish(self, number: int, outcome: RequestOutcome) -> None:
         self._open_questions -= 1
-        self._finished.append(FinishedQuestion(number, outcome))
+        self._finished[number] = outcome
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
         """Return the state of a request with its result from an earlier run or the journal, if there is one."""
@@ -312,13 +303,12 @@ class Asking:
         self, pending: Sequence[PendingRequest], states: list[RequestState]
     ) -> list[RequestState]:
         """Return the states, in which requests that were refused for their length are named so."""
-        results = {}
-        for number, state in enumerate(states):
+        sizes = [waiting.request.characters for waiting in pending]
+        results = []
+        for state in states:
             assert state.result
-            results[number] = SizedResult(
-                pending[number].request.characters, state.result
-            )
-        renamed = name_window(results)
+            results.append(state.result)
+        renamed = name_window(sizes, results)
         self._breaker.rename(len(renamed))
         changed = list(states)
         for number, result in renamed.items():

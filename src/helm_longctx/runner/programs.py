@@ -36,7 +36,7 @@ from helm_longctx.models.results import (
     usage_of,
 )
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.runner.asking import Asking, FinishedQuestion
+from helm_longctx.runner.asking import Asking
 from helm_longctx.runner.engine import (
     PendingRequest,
     QueuedRequest,
@@ -182,6 +182,7 @@ class _Program:
         interrupted: when the program was told to stop. It is None before.
         is_silent: whether the program has not sent a request yet.
         is_late: whether a request took too long.
+        fault: why a request could not be stored. It is no fault of the program, so it ends the run.
         ending: what the program has ended with.
     """
 
@@ -209,7 +210,8 @@ class _Program:
         self.is_silent = True
         self.is_late = False
         self.forks = False
-        self.ending: RequestResult | InputError | _StopError | None = None
+        self.fault: OSError | None = None
+        self.ending: RequestResult | InputError | OSError | _StopError | None = None
         self.name = f"method={asked.sample.method['name']}"
         self._engine = engine
         self._most = int(asked.sample.method["arguments"][MAX_REQUESTS])
@@ -239,7 +241,8 @@ class _Program:
         return since is not None and time.monotonic() - since > _MOST_SECONDS
 
     def _work(self) -> None:
-        self.ending = _call(self)
+        ending = _call(self)
+        self.ending = self.fault or ending
         self.is_silent = False
         self._engine.wake()
 
@@ -273,7 +276,11 @@ class _Program:
 
     def _exchange(self, steps: Sequence[Step]) -> list[RequestResult]:
         replies: SimpleQueue[tuple[int, RequestOutcome]] = SimpleQueue()
-        requests = [_store_step(self.asked, step, self.spool) for step in steps]
+        try:
+            requests = [_store_step(self.asked, step, self.spool) for step in steps]
+        except OSError as error:
+            self.fault = error
+            raise _StopError from error
         for index, request in enumerate(requests):
             deliver = partial(_put_reply, replies, index)
             self._engine.submit(QueuedRequest(PendingRequest(request), deliver))
@@ -435,15 +442,16 @@ class ProgramAsking(Asking):
         self._programs[number] = program
         program.start()
 
-    def take_finished(self) -> list[FinishedQuestion]:
-        """Return the questions whose programs have ended since the last call, or compute for too long.
+    def take_finished(self) -> dict[int, RequestOutcome]:
+        """Return what came of the questions whose programs have ended since the last call, or compute for too long.
 
-        Raises an `InputError` if a program had bad input.
+        Raises:
+            InputError, OSError: see `_result_of`.
         """
-        finished = []
-        for program in [*self._programs.values()]:
+        finished = {}
+        for number, program in [*self._programs.items()]:
             if program.has_ended or _is_stuck(program):
-                finished.append(self._collect(program))
+                finished[number] = self._collect(program)
             elif program.computes_too_long and program.interrupted is None:
                 program.interrupt()
         return finished
@@ -456,8 +464,8 @@ class ProgramAsking(Asking):
                 program.interrupt()
             program.spool.close()
 
-    def _collect(self, program: _Program) -> FinishedQuestion:
-        """Return the result of a program that has ended or is left behind, and write its steps."""
+    def _collect(self, program: _Program) -> RequestOutcome:
+        """Return what came of a program that has ended or is left behind, and write its steps."""
         result = _result_of(program)
         del self._programs[program.number]
         program.spool.close()
@@ -469,9 +477,7 @@ class ProgramAsking(Asking):
         }
         with (self._folder / STEPS).open("ab") as file:
             file.write(serialize({**about, "steps": program.steps}) + b"\n")
-        return FinishedQuestion(
-            program.number, RequestOutcome(result, is_late=program.is_late)
-        )
+        return RequestOutcome(result, is_late=program.is_late)
 
 
 def _is_stuck(program: _Program) -> bool:
@@ -482,11 +488,16 @@ def _is_stuck(program: _Program) -> bool:
 
 
 def _result_of(program: _Program) -> RequestResult:
-    """Return the result of the question of a program. Raises an `InputError` if the program had bad input."""
+    """Return the result of the question of a program.
+
+    Raises:
+        InputError: the program had bad input.
+        OSError: a request could not be stored, for example on a full disk.
+    """
     ending = program.ending
     if isinstance(ending, _StopError):
         ending = ending.reason
-    if isinstance(ending, InputError):
+    if isinstance(ending, InputError | OSError):
         raise ending
     if ending is None and program.interrupted is not None:
         return _refuse(

@@ -1,6 +1,8 @@
 """Judges the answers of a run again without asking the model."""
 
+import ctypes
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -271,6 +273,27 @@ def load_state(run: Path) -> ScenarioState:
     return ScenarioState(spec.adapter_spec, states, spec.annotators)
 
 
+_CURRENT_FOLDER = -100
+_EXCHANGE = 2
+"""Linux's numbers for `AT_FDCWD` and `RENAME_EXCHANGE`."""
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step, and return whether the system can.
+
+    With two steps, a process that is killed between them would leave no run.
+    """
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # another system than Linux
+        return False
+    names = [os.fsencode(one), os.fsencode(other)]
+    status: int = rename(
+        _CURRENT_FOLDER, names[0], _CURRENT_FOLDER, names[1], _EXCHANGE
+    )
+    return status == 0
+
+
 def _replace_run(run: Path, target: Path, change: Callable[[Path], None]) -> None:
     """Copy a run, change the copy, and put it to `target` in one step, so that the folder is never incomplete."""
     with tempfile.TemporaryDirectory(prefix=".rejudged-", dir=target.parent) as name:
@@ -278,6 +301,8 @@ def _replace_run(run: Path, target: Path, change: Callable[[Path], None]) -> Non
         old = Path(name) / "old"
         shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))
         change(new)
+        if target.exists() and _exchange(new, target):
+            return
         try:
             if target.exists():
                 target.rename(old)

@@ -71,7 +71,8 @@ class Spool:
     """An unnamed file on a folder's disk that holds each text once. The system removes it when the process ends."""
 
     def __init__(self, folder: Path):
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed by __exit__
+        # There is no buffer: what a full disk did not take must not move the texts that are added later.
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  # closed by __exit__
         self._places: dict[str, tuple[int, int]] = {}
         self._end = 0
         self._lock = Lock()
@@ -91,11 +92,20 @@ class Spool:
         name = digest(text)
         with self._lock:
             if name not in self._places:
-                size = self._file.write(text.encode("utf-8", "surrogatepass"))
-                self._file.flush()
+                size = self._write(memoryview(text.encode("utf-8", "surrogatepass")))
                 self._places[name] = (self._end, size)
                 self._end += size
         return name
+
+    def _write(self, data: memoryview) -> int:
+        """Write data behind the texts, and return its size."""
+        written = 0
+        # A call of the system writes only a part if the disk becomes full. The next call fails.
+        while written < len(data):
+            written += os.pwrite(
+                self._file.fileno(), data[written:], self._end + written
+            )
+        return written
 
     def get(self, name: str) -> str:
         """Return the text with a digest. Raises a `KeyError` if the text was never added."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from helm_longctx.failures import Failure
 from helm_longctx.helm_api import Request, RequestResult
@@ -23,13 +22,6 @@ twenty could be the longest by chance."""
 _DIGITS = re.compile(r"\d+")
 
 _SHORT_PROMPT = "Answer with one word: yes."
-
-
-class SizedResult(NamedTuple):
-    """The result of a request, and the characters of its prompt."""
-
-    characters: int
-    result: RequestResult
 
 
 @dataclass
@@ -72,41 +64,46 @@ def shorten_request(request: Request) -> Request:
     )
 
 
-def name_window(results: Mapping[int, SizedResult]) -> dict[int, RequestResult]:
-    """Return those bad requests that are too long by all that is known, with the kind `too_long`, by number.
+def name_window(
+    sizes: Sequence[int], results: Sequence[RequestResult]
+) -> dict[int, RequestResult]:
+    """Return those bad requests that are too long by all that is known, with the kind `too_long`, by their positions.
 
     They are at least two, longer than every prompt that was answered, and have the same words except for numbers.
+
+    Args:
+        sizes: the characters of the prompts.
+        results: the results, in the same order.
     """
-    refused = {}
-    for number, sized in results.items():
-        if failure_of(sized.result) in (Failure.BAD_REQUEST, Failure.TOO_LONG):
-            refused[number] = sized
-    unnamed = {}
-    for number, sized in refused.items():
-        if failure_of(sized.result) is Failure.BAD_REQUEST:
-            unnamed[number] = sized
     answered = []
-    for sized in results.values():
-        if failure_of(sized.result) is None:
-            answered.append(sized.characters)
+    refused = []
+    unnamed = {}
+    for number, (size, result) in enumerate(zip(sizes, results, strict=True)):
+        failure = failure_of(result)
+        if failure is None:
+            answered.append(size)
+        elif failure is Failure.TOO_LONG:
+            refused.append(size)
+        elif failure is Failure.BAD_REQUEST:
+            refused.append(size)
+            unnamed[number] = result
     if len(unnamed) < 2 or not answered:
         return {}
-    is_longest = min(sized.characters for sized in refused.values()) > max(answered)
+    longest = max(answered)
     choices = math.comb(len(answered) + len(refused), len(refused))
     if (
-        not is_longest
+        min(refused) <= longest
         or choices < _LEAST_CHOICES
-        or not _have_same_words([*unnamed.values()])
+        or not _have_same_words(unnamed.values())
     ):
         return {}
-    longest = max(answered)
     renamed = {}
-    for number, sized in unnamed.items():
+    for number, result in unnamed.items():
         reason = f"the server answers prompts of up to {longest:,} characters, and refuses longer ones"
-        result = add_facts(sized.result, failure=Failure.TOO_LONG)
-        renamed[number] = replace(result, error=f"{reason}: {sized.result.error or ''}")
+        named = add_facts(result, failure=Failure.TOO_LONG)
+        renamed[number] = replace(named, error=f"{reason}: {result.error or ''}")
     return renamed
 
 
-def _have_same_words(refused: Sequence[SizedResult]) -> bool:
-    return len({_DIGITS.sub("", sized.result.error or "") for sized in refused}) == 1
+def _have_same_words(refused: Iterable[RequestResult]) -> bool:
+    return len({_DIGITS.sub("", result.error or "") for result in refused}) == 1

@@ -170,11 +170,16 @@ def replace_file(path: Path, *data: bytes, pieces: Iterable[bytes] = ()) -> None
     """Write a file so that either the old or the new content is complete on disk, whenever the process ends."""
     # The temporary file is in the same folder, because `os.replace` is one step only within a disk.
     part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
-        file.writelines(chain(data, pieces))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    try:
+        with part.open("wb") as file:
+            file.writelines(chain(data, pieces))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        # On a full disk the part would take the room that other files need.
+        part.unlink(missing_ok=True)
+        raise
 
 
 def write_looks(run: Path, looks: Iterable[int]) -> None:

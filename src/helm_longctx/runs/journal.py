@@ -53,17 +53,23 @@ class GroupWriter(Generic[_Item]):
             is_first = len(items) == 1
         # The first thread writes the items of all threads that join the group before the previous group is written.
         if is_first:
-            with self._writing:
-                with self._joining:
-                    self._gathering = [], Future()
-                try:
+            try:
+                with self._writing:
+                    self._close_group(items)
                     self._write(items)
-                    is_written.set_result(None)
-                except (
-                    BaseException
-                ) as error:  # raised again by each thread of the group
-                    is_written.set_exception(error)
+            # Raised again by each thread of the group. Ctrl-C can come while this thread waits for its turn.
+            except BaseException as error:
+                self._close_group(items)
+                is_written.set_exception(error)
+            else:
+                is_written.set_result(None)
         is_written.result()
+
+    def _close_group(self, items: Sequence[_Item]) -> None:
+        """Let no further item join a group."""
+        with self._joining:
+            if self._gathering[0] is items:
+                self._gathering = [], Future()
 
 
 class DurableLines:
@@ -78,7 +84,6 @@ class DurableLines:
         self._remedy = remedy
         self._file: FileIO | None = None
         self._line_number = 0
-        self._torn_at: int | None = None
         self._writer = GroupWriter(self._write)
 
     def __enter__(self: _Lines) -> _Lines:
@@ -91,7 +96,6 @@ class DurableLines:
         """Yield the values in the file, without a cut last line, or raise an `InputError` if another is damaged."""
         if not self.path.exists():
             return
-        whole = 0
         with self.path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 self._line_number = number
@@ -101,8 +105,6 @@ class DurableLines:
                     yield self._decode(line)
                 except (ValueError, RecursionError) as error:
                     raise self.damage() from error
-                whole += len(line)
-        self._torn_at = whole
 
     def damage(self) -> InputError:
         """Return the error for the line that `read` has reached if it is in another format."""
@@ -135,11 +137,9 @@ class DurableLines:
             self._file = None
         if self._file is None:
             # There is no buffer: what a full disk did not take must not be written later, behind other lines.
-            self._file = self.path.open("ab", buffering=0)
-        if self._torn_at is not None:
-            # The torn line is cut off here and not in `read`, because another process that only reads must not do it.
-            self._file.truncate(self._torn_at)
-            self._torn_at = None
+            self._file = self.path.open("a+b", buffering=0)
+        # The torn line is cut off here and not in `read`, because another process that only reads must not do it.
+        _cut_torn_line(self._file)
         _append(self._file, b"".join(lines))
         os.fsync(self._file.fileno())
 
@@ -147,6 +147,26 @@ class DurableLines:
         """Close the file."""
         if self._file:
             self._file.close()
+
+
+_BLOCK = 1 << 16
+"""Bytes in which the end of a file is searched for its last whole line."""
+
+
+def _cut_torn_line(file: FileIO) -> None:
+    """Remove a part of a line at the end of a file, which a process left that was killed or whose disk was full."""
+    end = file.seek(0, os.SEEK_END)
+    if end == 0 or os.pread(file.fileno(), 1, end - 1) == b"\n":
+        return
+    whole = 0
+    while end and not whole:
+        start = max(0, end - _BLOCK)
+        block = os.pread(file.fileno(), end - start, start)
+        newline = block.rfind(b"\n")
+        if newline >= 0:
+            whole = start + newline + 1
+        end = start
+    file.truncate(whole)
 
 
 def _append(file: FileIO, lines: bytes) -> None:
@@ -244,8 +264,9 @@ class Journal(SealedLines):
 
     def add(self, name: str, result: RequestResult) -> None:
         """Write an answer. It is on disk when this method returns."""
-        self._answers[name] = result
         self.append([name, result])
+        # Not before: what is not on disk is not kept, and an equal request must not get it.
+        self._answers[name] = result
 
     def close(self) -> None:
         """Close the file, and remove it if it is empty, because then no requests of the run were sent."""

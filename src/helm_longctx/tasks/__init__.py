@@ -26,7 +26,13 @@ from helm_longctx.tasks.judgement import Judgement
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.methods.memory import make_memory_method
 from helm_longctx.tasks.methods.method import Method, Question
-from helm_longctx.tasks.prompt import NO_TEMPLATE, FollowUp, Message, Prompt, Template
+from helm_longctx.tasks.prompt import (
+    NO_TEMPLATE,
+    FollowUp,
+    Message,
+    RenderedPrompt,
+    Template,
+)
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.task import (
     TEXT,
@@ -49,8 +55,8 @@ from helm_longctx.tasks.task import (
 __all__ = [
     "INPUT_TOKENS", "NO_TEMPLATE", "STANDARD", "TEXT", "TEXTS", "Axis", "Baseline", "Benchmark", "Category",
     "DataRoot", "Erratum", "Example", "FileRow", "FollowUp", "HubDataset", "HubFile", "HubZip", "InputError",
-    "JsonArray", "JsonLines", "Judgement", "Message", "Method", "Metric", "PinnedFile", "Prompt", "Published",
-    "Question", "Reasoning", "Record", "Release", "ReleaseFile", "RepositoryFolder", "Scores", "Settings", "Shape",
+    "JsonArray", "JsonLines", "Judgement", "Message", "Method", "Metric", "PinnedFile", "Published", "Question",
+    "Reasoning", "Record", "Release", "ReleaseFile", "RenderedPrompt", "RepositoryFolder", "Scores", "Settings", "Shape",
     "Task", "Template", "Terms", "Types", "Variant", "WebFile", "WheelFile", "are_all", "draw_lines", "insert_lines",
     "is_number", "is_text", "is_whole", "make_memory_method", "read_benchmark", "read_errata", "task_fields",
 ]  # fmt: skip

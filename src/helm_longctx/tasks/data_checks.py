@@ -24,7 +24,7 @@ from helm_longctx.data.download import (
 )
 from helm_longctx.data.hub import Kind, list_commits, read_repository
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError, PreconditionError, ShapeError
+from helm_longctx.errors import InputError, PreconditionError, ShapeError, list_first
 from helm_longctx.tasks.data_cards import find_origin
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.loading import load_examples
@@ -533,12 +533,7 @@ def _count(commits: int) -> str:
 
 
 def _name_some(names: Iterable[str]) -> str:
-    names = [*names]
-    if len(names) > _MOST_NAMED:
-        more = f" and {len(names) - _MOST_NAMED} more"
-    else:
-        more = ""
-    return (", ".join(names[:_MOST_NAMED]) or "none") + more
+    return list_first(names, _MOST_NAMED) or "none"
 
 
 def _explain(

@@ -97,7 +97,7 @@ def message_text(message: Message) -> str:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class RenderedPrompt:
     """A prompt as a chat and as a completion.
 
     The chat is `messages`. The completion exists only for a single user turn; it is the turn, the separator and the
@@ -115,7 +115,7 @@ class Prompt:
     answer_prefix: str = ""
     context: tuple[int, int] | None = None
 
-    def with_system(self, content: str) -> Prompt:
+    def with_system(self, content: str) -> RenderedPrompt:
         """Return the same prompt after a system message."""
         return replace(
             self, messages=[{"role": "system", "content": content}, *self.messages]
@@ -237,7 +237,7 @@ class Template:
         """Whether there are fields for a context and for a question about it."""
         return CONTEXT in self.names and any(name in self.names for name in QUESTIONS)
 
-    def render(self, fields: Mapping[str, str]) -> Prompt:
+    def render(self, fields: Mapping[str, str]) -> RenderedPrompt:
         """Make the prompt of an example from its fields."""
         # `str.format` is safe here, because these templates are code. `fill` is for downloaded templates.
         user = self.user.format(**fields)
@@ -249,7 +249,9 @@ class Template:
             span = (start, start + len(fields[CONTEXT]))
         else:
             span = None
-        return Prompt([{"role": "user", "content": user}], self.separator, prefix, span)
+        return RenderedPrompt(
+            [{"role": "user", "content": user}], self.separator, prefix, span
+        )
 
     def parse(self, prompt: str) -> dict[str, str] | None:
         """Recover the fields from a rendered prompt, chat or completion. Returns None if this template did not render it.

@@ -12,7 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm_longctx.errors import InputError, bad_argument, find_similar, shorten
+from helm_longctx.errors import (
+    InputError,
+    bad_argument,
+    find_similar,
+    list_first,
+    shorten,
+)
 from helm_longctx.parts import leave_out_faulty, load_plugins
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.publications import Protocol, Reported
@@ -248,11 +254,7 @@ def find_release(text: str, benchmarks: Iterable[Benchmark]) -> list[ReleaseRow]
 
 
 def _list_names(names: Sequence[str]) -> str:
-    if len(names) > _MOST_NAMES:
-        more = f" and {len(names) - _MOST_NAMES} more"
-    else:
-        more = ""
-    return ", ".join(map(repr, names[:_MOST_NAMES])) + more
+    return list_first(map(repr, names), _MOST_NAMES)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -29,7 +29,13 @@ from helm_longctx.errors import InputError, PreconditionError, bad_argument, sho
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.counting import Codec, CountTokens
 from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.prompt import QUESTIONS, FollowUp, Message, Prompt, Template
+from helm_longctx.tasks.prompt import (
+    QUESTIONS,
+    FollowUp,
+    Message,
+    RenderedPrompt,
+    Template,
+)
 from helm_longctx.tasks.request_settings import (
     DEFAULT_REQUEST,
     MetricArgument,
@@ -440,10 +446,10 @@ class Task:
         """Whether the publisher serves the data that the task needs at a length. If not, only mirrors can have it."""
         return all(source.is_published for source in self.sources(length))
 
-    def prompt(self, example: Example, system: str | None = None) -> Prompt:
+    def prompt(self, example: Example, system: str | None = None) -> RenderedPrompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
         if example.messages:
-            own = Prompt(example.messages, context=example.context)
+            own = RenderedPrompt(example.messages, context=example.context)
         else:
             own = None
         prompt = own or (example.template or self.template).render(example.fields)

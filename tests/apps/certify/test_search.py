@@ -96,7 +96,7 @@ def test_servers_are_found_out_by_real_prompts(server: Server) -> None:
 def test_a_loss_is_decided_for_models_with_any_score(score: float, loss: float) -> None:
     """A flat score is certified, and a loss of 20 points is refused, within 60 million tokens of 1m.
 
-    The answers at both lengths are independent, which is the hardest case. `bench/decisions_certify.py` has the rates;
+    The answers at both lengths are independent, which is the hardest case. `bench/decisions/certify.py` has the rates;
     here 10 seeds of each show that most are right and few are wrong.
     """
     found = list[bool | None]()
@@ -287,7 +287,9 @@ def test_a_kind_that_is_lost_refuses_the_claim() -> None:
         for seed in range(5)
     ]
     assert [record["holds"] for record in records] == [False] * 5
-    assert any("graph is lost there" in describe_verdict(record) for record in records)
+    # The record is JSON, so it can come from a file.
+    read = [json.loads(json.dumps(record)) for record in records]
+    assert any("graph is lost there" in describe_verdict(record) for record in read)
 
 
 def test_a_model_that_answers_nothing_is_told_why() -> None:

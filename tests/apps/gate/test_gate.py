@@ -134,12 +134,17 @@ def write(folder: GateFolder, **content: object) -> None:
 
 
 def test_looks_are_read(tmp_path: Path) -> None:
-    """A gate knows its earlier looks, and other deployments had none."""
+    """A gate knows its earlier looks. Other deployments or another margin had none."""
     folder = GateFolder(tmp_path, "g")
-    assert read_looks(folder, "a", "b") == {}
+    path = folder.json_path
+    compared = {"base": "a", "candidate": "b"}
+    assert read_looks(path, compared) is None
     write(folder, looks={"8k": [20, 40]})
-    assert read_looks(folder, "a", "b") == {"8k": [20, 40]}
-    assert read_looks(folder, "a", "c") == {}
+    assert read_looks(path, compared) == {"8k": [20, 40]}
+    assert read_looks(path, compared | {"candidate": "c"}) is None
+    write(folder, looks=[20, 40], max_divergence=0.05)
+    assert read_looks(path, compared | {"max_divergence": 0.05}) == [20, 40]
+    assert read_looks(path, compared | {"max_divergence": 0.1}) is None
     write(folder)
     with pytest.raises(InputError, match=r"gate\.json cannot be read"):
-        read_looks(folder, "a", "b")
+        read_looks(path, compared)

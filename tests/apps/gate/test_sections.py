@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from helm_longctx.apps.gate.answers import AnswerPair
-from helm_longctx.apps.gate.gate import Gate, GatePart, GateQuestion
+from helm_longctx.apps.gate.gate import Gate, GateQuestion
 from helm_longctx.apps.gate.sections import explain, gate_sections
 from helm_longctx.documents.document import HeadlineAnswer
 from helm_longctx.results.statistics.comparison import Pairs
@@ -21,7 +21,18 @@ from helm_longctx.runs.scores import InstanceScore
 
 def answer(score: float) -> InstanceScore:
     return InstanceScore(
-        "", "", "e", "t", 8192, "full", "id0", 0, score, "", None, "", None, "", {}
+        run="",
+        entry="e",
+        task="t",
+        length=8192,
+        instance="id0",
+        repeat=0,
+        score=score,
+        group="",
+        depth=None,
+        failure="",
+        tokens=None,
+        values={},
     )
 
 
@@ -35,7 +46,6 @@ def gate(**parts: tuple[int, int, int]) -> Gate:
     drops = decide_drops(
         pairs, 0.05, 0.8, depths=[name for name in pairs if not name.startswith("8")]
     )
-    found = {name: GatePart(1.0, 1.0, drop) for name, drop in drops.items()}
     # Of ten answers, one differs.
     answers = [
         AnswerPair(answer(1.0), answer(float(number > 0)), ("a", "a"), True)
@@ -43,7 +53,7 @@ def gate(**parts: tuple[int, int, int]) -> Gate:
     ]
     return Gate(
         GateQuestion("base/m", "new/m", 0.05, 0.8, []),
-        found,
+        drops,
         {},
         [],
         [],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.any_jsonl import BENCHMARK
-from helm_longctx.benchmarks.any_jsonl.judge import RubricAnnotator
+from helm_longctx.benchmarks.any_jsonl.judge import OwnRubricAnnotator
 from helm_longctx.benchmarks.any_jsonl.tasks import (
     FIELDS,
     MARGIN,
@@ -350,7 +350,7 @@ def test_the_judge_grades_by_the_rubric(tmp_path: Path) -> None:
     folder = write_questions(tmp_path, ROW)
     (folder / "rubric.txt").write_text("Full marks for {the} name.\n")
     (example,) = load(folder, metric="rubric")
-    annotator = RubricAnnotator.__new__(RubricAnnotator)
+    annotator = OwnRubricAnnotator.__new__(OwnRubricAnnotator)
     record = {
         **example.record,
         "question": "Who {x}?",

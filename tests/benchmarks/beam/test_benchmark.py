@@ -88,7 +88,9 @@ def test_events_are_asked_with_a_system_message(root: DataRoot) -> None:
     annotator = RubricAnnotator(judge="auto", auto_client=None)
     requests = annotator.questions("questions", record)
     size = len(record["rubric"])
-    assert len(requests) == 3 * size
+    items = [f"item {number}" for number in range(1, size + 1)]
+    pairs = [f"line {line}, {item}" for line in (1, 2) for item in items]
+    assert list(requests) == [*items, *pairs]
     assert [request.system for request in requests.values()] == [""] * size + [
         SYSTEM
     ] * 2 * size

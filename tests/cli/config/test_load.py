@@ -94,7 +94,7 @@ MISTAKES = [
         "[helmet_recall, aa_lcr]",
         "helmet_recall",
         ":2: tasks='helmet_recall' is invalid",
-        "a valid list",
+        "give a list: [helmet_recall]",
     ),
     ("[helmet_recall, aa_lcr]", "[]", ":2: tasks=[] is invalid", "at least one"),
     (
@@ -117,7 +117,7 @@ MISTAKES = [
     ),
     ("8k", "9x", ":3: lengths[0]='9x' is invalid", "4k, 8k, 16k"),
     ("131072", "1.5", ":3: lengths[1]=1.5 is invalid", "or a whole number"),
-    ("{num_samples: 4}", "[4]", ":4: arguments=[4] is invalid", "a valid dictionary"),
+    ("{num_samples: 4}", "[4]", ":4: arguments=[4] is invalid", "{name: value}"),
     (
         "num_samples: 4",
         "num_samples: [4]",

@@ -23,7 +23,7 @@ from helm_longctx.models.baselines import lexical
 from helm_longctx.models.endpoints.files import add_entries, find_entries
 from helm_longctx.run_settings import TIMEOUT, TRIES, find_credentials, settings_in_use
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, serve_tokens
-from tests.models.endpoints.scripted import Scripted, scripted
+from tests.models.endpoints.scripted import CHAT, TEXT, Route, Scripted, scripted
 from tests.support.configs import write
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
@@ -543,6 +543,21 @@ def test_a_known_endpoint_is_not_asked_again() -> None:
         "max_sequence_length: 65536"
         in Path("prod_env/model_deployments.yaml").read_text()
     )
+
+
+@pytest.mark.parametrize("chats", [True, False])
+def test_run_specs_follow_from_what_the_server_answers(chats: bool) -> None:
+    """HELM's instructions for models that chat are in a run of its own scenario only if the new server chats."""
+    name = f"my/{'chat' if chats else 'base'}"
+    # HELM looks at the model, so it must be the first argument.
+    entry = f"medcalc_bench:model={name},follow_format_instructions=instruct"
+    text = f"entries: ['{entry}']\nmodels: [{{name: {name}, url: URL, model: m}}]\n"
+    routes: dict[str, Route] = {"/v1/completions": TEXT}
+    if chats:
+        routes["/v1/chat/completions"] = CHAT
+    with scripted(routes) as server:
+        (spec,) = plan(text, server).specs
+    assert bool(spec.adapter_spec.global_prefix) == chats
 
 
 def test_a_server_at_a_new_address(caplog: pytest.LogCaptureFixture) -> None:

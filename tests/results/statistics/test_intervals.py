@@ -43,7 +43,7 @@ def test_intervals_cover(kind: str, clusters: int, size: int) -> None:
     """Intervals contain the mean in at least 93 % of rounds, with an allowance for the number of rounds.
 
     For right and wrong answers the share is 90 %, because the probability jumps with the number of answers. Where clusters
-    are many and the mean is in the middle, intervals are not too wide either. `bench/intervals.py` takes more rounds.
+    are many and the mean is in the middle, intervals are not too wide either. `bench/decisions/intervals.py` takes more rounds.
     """
     nominal = 0.90 if kind == "right or wrong" else 0.93
     allowance = 2.6 * math.sqrt(nominal * (1 - nominal) / ROUNDS)
@@ -277,7 +277,7 @@ def test_all_but_one_right(sizes: tuple[int, ...], place: int) -> None:
 def test_means_of_means_cover(name: str) -> None:
     """Intervals of means of means contain the true mean in at least 93 % of rounds near 1, with an allowance for the number of rounds.
 
-    `bench/decisions.py means` has more rounds. Before, four tasks of 100 at 0.99 had 88 %, and 18 nested ones 83 %.
+    `python -m bench.decisions means` has more rounds. Before, four tasks of 100 at 0.99 had 88 %, and 18 nested ones 83 %.
     """
     sizes = NESTED.get(name) or [SIZES[name]]
     tasks = sum(map(len, sizes))

@@ -245,7 +245,7 @@ def test_looking_again_keeps_the_error() -> None:
     """A candidate that is worse by the margin rarely passes or is called worse, although somebody looks six times.
 
     Of 100 rounds, more than 7 are wrong with a probability below 0.5 % if the error is 2.5 %. Without the division of
-    the error over the looks, 9 % pass. `python bench/decisions.py gate` has thousands of rounds.
+    the error over the looks, 9 % pass. `python -m bench.decisions gate` has thousands of rounds.
     """
     random = np.random.default_rng(3)
     found = [look_again(random, 0.05, 0.05, 6) for _ in range(100)]

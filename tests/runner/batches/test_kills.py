@@ -1,4 +1,4 @@
-"""Commands that are killed around the steps that cost money; `bench/batches.py` has ten moments and long prompts."""
+"""Commands that are killed around the steps that cost money; `bench/runs/batches.py` has ten moments and long prompts."""
 
 from __future__ import annotations
 

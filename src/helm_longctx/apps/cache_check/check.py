@@ -39,6 +39,7 @@ from helm_longctx.apps.cache_check.verdict import (
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, Where, find_where
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
+from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.lengths import length_label
 
 _DESIGN = "design.json"
@@ -95,7 +96,7 @@ def open_folder(
             f"cache-check: --to={folder}: this folder has a check with other options;"
             " give another one"
         )
-    path.write_text(json.dumps(design, indent=2) + "\n", encoding="utf-8")
+    replace_file(path, json.dumps(design, indent=2).encode(), b"\n")
 
 
 def check(
@@ -133,7 +134,7 @@ def check(
     for line in describe_builds(builds):
         print(line)
     data = json.dumps([vars(cell) for cell in cells], indent=1)
-    (folder / "cells.json").write_text(f"{data}\n", encoding="utf-8")
+    replace_file(folder / "cells.json", data.encode(), b"\n")
     differing = [cell for cell in cells if cell.differs]
     # The cell of the shortest length of each state and kind of text.
     shortest: dict[str, StateCell] = {}

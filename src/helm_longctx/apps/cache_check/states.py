@@ -1,8 +1,7 @@
 """The states of a prefix cache, and the requests that bring a server into each of them."""
 
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -32,8 +31,11 @@ from helm_longctx.models.apis.providers.openai import CHAT, OpenAIClient
 from helm_longctx.models.results import failure_of, usage_of
 from helm_longctx.models.scoring import AnswerRequest
 from helm_longctx.runner.sending import find_client
+from helm_longctx.runs.journal import DurableLines
 
 ANSWERS = "answers.jsonl"
+
+_REMEDY = "remove this line, and its question is asked again"
 
 COLD = "cold"
 CONTROL = "cold again"
@@ -479,29 +481,41 @@ def ask_states(
 ) -> list[StateReply]:
     """Ask each question of a plan, and return the replies. Those in the folder are not asked for again."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ANSWERS
-    with lock_run(folder):
-        replies = [reply for reply in read_replies(path) if not reply.failure]
+    with lock_run(folder), DurableLines(folder / ANSWERS, _REMEDY) as lines:
+        replies = [reply for reply in _parse_replies(lines) if not reply.failure]
         done = {reply.name for reply in replies}
         left = [reply for reply in plan if reply.name not in done]
-        with path.open("a", encoding="utf-8") as file:
-            for planned in tqdm(left, "Questions", unit="question", disable=None):
+        with tqdm(
+            total=len(left), desc="Questions", unit="question", disable=None
+        ) as bar:
+
+            def ask(planned: StateReply) -> StateReply:
                 question = planned.question(is_spread)
                 reply = STATES[planned.state].ask(server, question, planned)
-                print(json.dumps(asdict(reply)), file=file, flush=True)
-                replies.append(reply)
-    return replies
+                lines.append(asdict(reply))
+                bar.update()
+                return reply
+
+            # One after the other, but not in this thread: after Ctrl-C the reply in flight is waited for and kept.
+            return replies + call_all(ask, left, parallelism=1)
 
 
 def read_replies(path: Path) -> list[StateReply]:
-    """Return the replies in a file, none if there is no file. A line that was not finished is left out."""
-    if not path.is_file():
-        return []
-    replies = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        with suppress(json.JSONDecodeError):
-            fields = json.loads(line)
+    """Return the replies in a file, none if there is no file. A line that was not finished is left out.
+
+    Raises:
+        InputError: another line is damaged.
+    """
+    with DurableLines(path, _REMEDY) as lines:
+        return [*_parse_replies(lines)]
+
+
+def _parse_replies(lines: DurableLines) -> Iterator[StateReply]:
+    for fields in lines.read():
+        try:
             fields["hits"] = tuple(fields["hits"])
             fields["logprobs"] = tuple(fields["logprobs"])
-            replies.append(StateReply(**fields))
-    return replies
+            reply = StateReply(**fields)
+        except (LookupError, TypeError) as error:
+            raise lines.damage() from error
+        yield reply

@@ -39,7 +39,7 @@ from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import Prices, find_prices
-from helm_longctx.runs.files import FORMAT_ERRORS
+from helm_longctx.runs.files import FORMAT_ERRORS, replace_file
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.lengths import length_label, parse_length
 
@@ -51,7 +51,7 @@ _POWER = 0.9
 
 _MORE = 1.13
 """How many times as many questions as a test of a fixed number with known expected scores needs. Measured by
-`bench/decisions_certify.py`: the tests look after each answer, and the scores at the shortest length are estimated."""
+`bench/decisions/certify.py`: the tests look after each answer, and the scores at the shortest length are estimated."""
 
 
 @dataclass(frozen=True)
@@ -339,9 +339,7 @@ def _certify(
         design = _keep_design(folder, deployment, design, seed)
         with redirect_stdout(prints):
             record = _ask(plan, entries, design, deployment, folder)
-        (folder / _RECORD).write_text(
-            json.dumps(record, indent=1) + "\n", encoding="utf-8"
-        )
+        replace_file(folder / _RECORD, json.dumps(record, indent=1).encode(), b"\n")
         write_certificate(record, folder / _PAGE)
         effective = make_effective_context(record, deployment, date.today())
         write_effective_context(effective, folder / FILE)
@@ -393,10 +391,8 @@ def _keep_design(
         }
     )
     folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        json.dumps({"model": deployment, **asdict(wanted)}, indent=2) + "\n",
-        encoding="utf-8",
-    )
+    content = json.dumps({"model": deployment, **asdict(wanted)}, indent=2)
+    replace_file(path, content.encode(), b"\n")
     return wanted
 
 

@@ -32,6 +32,7 @@ from helm_longctx.config.shared import (
 from helm_longctx.documents.document import Block, Cell, Section, Table
 from helm_longctx.environment import EXTRAS, is_installed
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import first_entry
 
@@ -729,7 +730,7 @@ class _Comparison:
         # A lock leaves no folder in which nothing was kept.
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / "compaction.json"
-        path.write_bytes(content)
+        replace_file(path, content)
         if self._wanted.json_path:
             self._wanted.json_path.write_bytes(content)
         if all(map(is_installed, (*EXTRAS["report"], "jinja2"))):

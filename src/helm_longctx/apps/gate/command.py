@@ -36,7 +36,7 @@ from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.statistics.noninferiority import Verdict
-from helm_longctx.runs.files import read_json, reading
+from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -232,7 +232,8 @@ def _run_gate(
     config = configs[0]
     folder = GateFolder(config.output_path, config.suite)
     base, candidate = models
-    looks = read_looks(folder, base, candidate)
+    compared = {"base": base, "candidate": candidate}
+    looks = read_looks(folder.json_path, compared) or {}
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
@@ -335,7 +336,12 @@ def _compare_distributions(
             sides, models, kept, margin, way, config.limits.max_cost
         )
         path = folder.path / "logprobs.json"
-        looks = _read_looks_of_distributions(path, models, margin)
+        compared = {
+            "base": models[0],
+            "candidate": models[1],
+            "max_divergence": margin,
+        }
+        looks = read_looks(path, compared) or ()
         with redirect_stdout(prints):
             decision = _ask_until_worse(comparison, runs, margin, looks, lengths)
     if decision.differences:
@@ -349,7 +355,7 @@ def _compare_distributions(
         "looks": sorted({*looks, *decision.looks}),
         "kind": kind and kind._asdict(),
     }
-    path.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2))
+    replace_file(path, orjson.dumps(results, option=orjson.OPT_INDENT_2))
     print(
         f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens"
     )
@@ -398,21 +404,6 @@ def _ask_until_worse(
         if decision.verdict is Verdict.WORSE:
             break
     return decision
-
-
-def _read_looks_of_distributions(
-    path: Path, models: tuple[str, str], margin: float
-) -> tuple[int, ...]:
-    """Return the numbers of questions at earlier looks at the same deployments with the same margin."""
-    if not path.exists():
-        return ()
-    earlier = read_json(path)
-    with reading(path):
-        same = (earlier["base"], earlier["candidate"], earlier["max_divergence"]) == (
-            *models,
-            margin,
-        )
-        return tuple(map(int, earlier["looks"])) if same else ()
 
 
 def _list_samples(estimates: Iterable[Estimate]) -> list[TaskSample]:
@@ -545,9 +536,9 @@ def _show(gate: Gate, folder: GateFolder, is_new: bool) -> None:
 
     sections = gate_sections(gate)
     page = write_gate_page(gate, sections, folder.name, folder.path)
-    folder.json_path.write_bytes(
-        orjson.dumps(gate_json(gate), option=orjson.OPT_INDENT_2)
-    )
+    content = orjson.dumps(gate_json(gate), option=orjson.OPT_INDENT_2)
+    # A later look reads it, so it is never incomplete.
+    replace_file(folder.json_path, content)
     print(
         f"{gate.question.candidate} (candidate) minus {gate.question.base} (base), in points"
     )

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -66,26 +67,12 @@ class GateQuestion:
 
 
 @dataclass(frozen=True)
-class GatePart:
-    """The scores of both arms in a part, and the decision.
-
-    Args:
-        base, candidate: the mean scores.
-        drop: the decision. The difference is the candidate's score minus the base's.
-    """
-
-    base: float
-    candidate: float
-    drop: Drop
-
-
-@dataclass(frozen=True)
 class Gate:
     """The results of a gate.
 
     Args:
-        parts: each length, all lengths if there are several, the depths if evidence is at several of them, and the
-            requests with a scored answer if only one deployment has some.
+        parts: the decision on each length, on all lengths if there are several, on the depths if evidence is at
+            several of them, and on the requests with a scored answer if only one deployment has some.
         tasks: each task, with tests of their own. They decide nothing.
         lengths, orders: how far the answers agree, by length, and by the arm that was asked first.
         findings: what the requests show.
@@ -95,8 +82,8 @@ class Gate:
     """
 
     question: GateQuestion
-    parts: Mapping[str, GatePart]
-    tasks: Mapping[str, GatePart]
+    parts: Mapping[str, Drop]
+    tasks: Mapping[str, Drop]
     lengths: Sequence[ArmAgreement]
     orders: Sequence[ArmAgreement]
     findings: Sequence[Finding]
@@ -107,31 +94,29 @@ class Gate:
     @cached_property
     def verdict(self) -> Verdict:
         """The decision on all lengths and findings."""
-        return decide(
-            {name: part.drop for name, part in self.parts.items()}, self.findings
-        )
+        return decide(self.parts, self.findings)
 
     @property
     def missing(self) -> dict[str, int]:
         """The number of instances that each undecided length, or suspect depth, still needs."""
         missing = {}
-        for name, part in self.parts.items():
-            if part.drop.more and name != ALL:
-                missing[name] = part.drop.more
+        for name, drop in self.parts.items():
+            if drop.more and name != ALL:
+                missing[name] = drop.more
         return missing
 
     @property
     def visible_drop(self) -> float | None:
         """The smallest drop at one depth that the sample shows with the wanted power, if there are depths."""
-        parts = []
+        drops = []
         for name in DEPTHS:
             if name in self.parts:
-                parts.append(self.parts[name])
-        if not parts:
+                drops.append(self.parts[name])
+        if not drops:
             return None
-        fewest = min(part.drop.comparison.effect.n for part in parts)
+        fewest = min(drop.comparison.effect.n for drop in drops)
         return visible_drop(
-            fewest, self.difference_share, len(parts), self.question.power
+            fewest, self.difference_share, len(drops), self.question.power
         )
 
     @property
@@ -201,12 +186,12 @@ def read_gate(
     )
 
 
-def _find_floors(parts: Mapping[str, GatePart]) -> list[Finding]:
+def _find_floors(parts: Mapping[str, Drop]) -> list[Finding]:
     """Return a finding for each length at which no drop could be seen."""
     findings = []
-    for name, part in parts.items():
-        if part.drop.is_at_floor and name != ALL:
-            findings.append(describe_floor(name, part.drop))
+    for name, drop in parts.items():
+        if drop.is_at_floor and name != ALL:
+            findings.append(describe_floor(name, drop))
     return findings
 
 
@@ -290,35 +275,29 @@ def _split_tasks(table: SharedTable) -> dict[str, list[int]]:
 
 def _decide(
     pairs: Mapping[str, Sequence[Pairs]], question: GateQuestion
-) -> dict[str, GatePart]:
+) -> dict[str, Drop]:
     depths = [name for name in DEPTHS if name in pairs]
-    drops = decide_drops(pairs, question.margin, question.power, question.looks, depths)
-    parts = {}
-    for name, drop in drops.items():
-        parts[name] = GatePart(
-            base=drop.base,
-            candidate=drop.candidate,
-            drop=drop,
-        )
-    return parts
+    return decide_drops(pairs, question.margin, question.power, question.looks, depths)
 
 
-def read_looks(folder: GateFolder, base: str, candidate: str) -> dict[str, list[int]]:
-    """Return the numbers of instances at all earlier looks at a gate, by the part's name.
+def read_looks(path: Path, compared: Mapping[str, Any]) -> Any:
+    """Return the field `looks` of a gate's file: the numbers of questions at all earlier looks. None without such looks.
 
     Args:
-        base, candidate: the names of both deployments. A gate of others has had no look.
+        path: the file with the results of the last look.
+        compared: the fields that say what is compared, such as the names of both deployments. A gate with other values
+            has had no look.
 
     Raises:
-        InputError: the file with the results of the last look is damaged.
+        InputError: the file is damaged.
     """
-    if not folder.json_path.exists():
-        return {}
-    earlier = read_json(folder.json_path)
-    with reading(folder.json_path):
-        if (earlier["base"], earlier["candidate"]) != (base, candidate):
-            return {}
-        return dict(earlier["looks"])
+    if not path.exists():
+        return None
+    earlier = read_json(path)
+    with reading(path):
+        if any(earlier[name] != value for name, value in compared.items()):
+            return None
+        return earlier["looks"]
 
 
 def _sizes(parts: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
@@ -332,11 +311,11 @@ def gate_json(gate: Gate) -> dict[str, Any]:
     """Return the results as plain data. Scores and differences are in 0…1."""
     question = gate.question
     parts = []
-    for name, part in gate.parts.items():
-        parts.append(_part_json(name, part))
+    for name, drop in gate.parts.items():
+        parts.append(_drop_json(name, drop))
     tasks = []
-    for name, part in gate.tasks.items():
-        tasks.append(_part_json(name, part))
+    for name, drop in gate.tasks.items():
+        tasks.append(_drop_json(name, drop))
     now = _sizes([*parts, *tasks])
     earlier = question.looks
     looks = {}
@@ -363,12 +342,12 @@ def gate_json(gate: Gate) -> dict[str, Any]:
     }
 
 
-def _part_json(name: str, part: GatePart) -> dict[str, Any]:
-    comparison = part.drop.comparison
+def _drop_json(name: str, drop: Drop) -> dict[str, Any]:
+    comparison = drop.comparison
     return {
         "part": name,
-        "base": part.base,
-        "candidate": part.candidate,
+        "base": drop.base,
+        "candidate": drop.candidate,
         "difference": comparison.effect.mean,
         "low": comparison.effect.low,
         "high": comparison.effect.high,
@@ -376,8 +355,8 @@ def _part_json(name: str, part: GatePart) -> dict[str, Any]:
         "better": comparison.wins,
         "worse": comparison.losses,
         "equal": comparison.ties,
-        "p_worse": part.drop.p_worse,
-        "verdict": part.drop.verdict.name.lower(),
-        "suspect": part.drop.is_suspect,
-        "missing_instances": part.drop.more,
+        "p_worse": drop.p_worse,
+        "verdict": drop.verdict.name.lower(),
+        "suspect": drop.is_suspect,
+        "missing_instances": drop.more,
     }

@@ -11,7 +11,6 @@ from helm_longctx.apps.gate.gate import (
     ALL,
     ANSWERS,
     Gate,
-    GatePart,
     GateQuestion,
     is_counted,
 )
@@ -38,7 +37,7 @@ from helm_longctx.documents.site import write_site
 from helm_longctx.results.cells import interval_row, write_scores
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.level import LEVEL_TEXT
-from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
+from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Drop, Verdict
 
 _MOST_ANSWERS = 50
 """Largest number of different answers that the page shows."""
@@ -155,8 +154,8 @@ def explain(gate: Gate) -> str:
     margin = points(gate.question.margin)
     verdict = gate.verdict
     worse = []
-    for name, part in gate.parts.items():
-        if part.drop.is_worse:
+    for name, drop in gate.parts.items():
+        if drop.is_worse:
             worse.append(name)
     if verdict is Verdict.NO_WORSE:
         seen = gate.visible_drop
@@ -223,10 +222,10 @@ def _place(part: str) -> str:
     return words.get(part) or (f"at the {part}" if part in words else f"at {part}")
 
 
-def _verdict_of(name: str, part: GatePart) -> str:
+def _verdict_of(name: str, drop: Drop) -> str:
     """Return the verdict on a part in words, or empty if it has no part in the whole verdict."""
-    if is_counted(name, part.drop):
-        return _VERDICTS[part.drop.verdict]
+    if is_counted(name, drop):
+        return _VERDICTS[drop.verdict]
     return ""
 
 
@@ -252,11 +251,11 @@ def _answer(gate: Gate) -> HeadlineAnswer:
 
 def _plot(gate: Gate) -> Figure:
     rows: list[Mapping[str, object]] = []
-    for name, part in gate.parts.items():
+    for name, drop in gate.parts.items():
         rows.append(
             {
                 "model": name,
-                **interval_row(part.drop.comparison.effect),
+                **interval_row(drop.comparison.effect),
                 "kind": "own",
             }
         )
@@ -293,7 +292,7 @@ def _plot(gate: Gate) -> Figure:
 def _parts(
     name: str,
     title: str,
-    parts: Mapping[str, GatePart],
+    drops: Mapping[str, Drop],
     question: GateQuestion,
 ) -> Table:
     columns = (
@@ -315,21 +314,20 @@ def _parts(
         name=name,
         title=title,
         columns=columns,
-        rows=[_part_row(row, part) for row, part in parts.items()],
+        rows=[_drop_row(row, drop) for row, drop in drops.items()],
     )
 
 
-def _part_row(name: str, part: GatePart) -> list[Cell]:
-    comparison = part.drop.comparison
-    drop = part.drop
+def _drop_row(name: str, drop: Drop) -> list[Cell]:
+    comparison = drop.comparison
     effect = comparison.effect
     ends = range_text(effect.low, effect.high, signed_percent)
     missing = 0 if name == ALL else drop.more
     numbers = (effect.n, comparison.wins, comparison.losses)
     return [
         Cell(name),
-        number_cell(part.base),
-        number_cell(part.candidate),
+        number_cell(drop.base),
+        number_cell(drop.candidate),
         Cell(
             text=f"{100 * effect.mean:+.1f}",
             value=effect.mean,
@@ -339,7 +337,7 @@ def _part_row(name: str, part: GatePart) -> list[Cell]:
         Cell(
             "< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse
         ),
-        Cell(_verdict_of(name, part)),
+        Cell(_verdict_of(name, drop)),
         Cell(f"{missing:,}" if missing else "–", missing),
     ]
 

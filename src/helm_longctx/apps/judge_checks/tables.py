@@ -5,7 +5,7 @@ shares of all pairs of grades are drawn from Dirichlet distributions, twice, wit
 disagreement in every pair of grades, and once agreement in every grade. The interval contains both ranges. Of more than
 two raters, the items have drawn weights, because the pairs of grades of an item are not independent. Ratings that are no
 grades have a jackknife of −log(1 − alpha), because the bootstrap's intervals are too narrow for few items.
-`bench/decisions_tails.py` simulates how often it contains the true coefficient.
+`bench/decisions/tails.py` simulates how often it contains the true coefficient.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from helm_longctx.documents.numbers import (
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, list_first
 from helm_longctx.results.boards import Board
 from helm_longctx.results.cells import interval_row, rank_cell
 from helm_longctx.results.comparison import by_instance, by_question, mean_of
@@ -389,12 +389,10 @@ def _answer(pooled: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
         others = f"also leave it the ranks up to {ranks[best].high}"
     certainty = f"The comparisons of all pairs {others}."
     if open_pairs := pooled.pooling.open_pairs:
-        pairs = ", ".join(" and ".join(map(one_line, pair)) for pair in open_pairs[:4])
-        if len(open_pairs) > 4:
-            more = f" and {len(open_pairs) - 4} more"
-        else:
-            more = ""
-        certainty += f" {FAILURES_DECIDE.capitalize()} about {pairs}{more}."
+        pairs = list_first(
+            (" and ".join(map(one_line, pair)) for pair in open_pairs), 4
+        )
+        certainty += f" {FAILURES_DECIDE.capitalize()} about {pairs}."
     left_out = ", ".join(map(one_line, pooled.left_out))
     note = ""
     if left_out:

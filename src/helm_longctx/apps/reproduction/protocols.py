@@ -21,7 +21,7 @@ from helm_longctx.apps.reproduction.reproduction import (
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import range_text
 from helm_longctx.documents.terminal import print_table
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, list_first
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.level import LEVEL_TEXT
@@ -130,9 +130,7 @@ def print_comparisons(
                 f" helm-longctx reproduce {name}"
             )
         names_of_rows = list(dict.fromkeys(row.model for row in protocol.rows))
-        some = ", ".join(names_of_rows[:_MOST_NAMES])
-        if len(names_of_rows) > _MOST_NAMES:
-            some += f" and {len(names_of_rows) - _MOST_NAMES} more"
+        some = list_first(names_of_rows, _MOST_NAMES)
         known = f"numbers are published for {some}; name one with --published"
         for own in measured:
             if own.is_generated:

@@ -3,4 +3,4 @@
 from helm_longctx.benchmarks.any_jsonl.tasks import ANY_JSONL
 from helm_longctx.judging.answer_judge import make_annotator
 
-RubricAnnotator = make_annotator(ANY_JSONL.task("rubric"))
+OwnRubricAnnotator = make_annotator(ANY_JSONL.task("rubric"))

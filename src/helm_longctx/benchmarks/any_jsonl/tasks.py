@@ -379,7 +379,11 @@ ANY_JSONL = read_benchmark(
     __package__,
     (
         Category(
-            "", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"
+            "",
+            "",
+            _TASKS[:1],
+            _TASKS[1:],
+            judge=f"{__package__}.judge.OwnRubricAnnotator",
         ),
     ),
 )

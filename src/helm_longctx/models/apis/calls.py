@@ -69,13 +69,14 @@ class WorkerPool(Generic[_Item, _Value]):
 
     def start(self, number: int, item: _Item) -> None:
         """Call the function with an item; `number` identifies the call."""
-        self._starts[number] = time.monotonic()
-        self._items.put((number, item))
         if self._idle_threads:
             self._idle_threads -= 1
-            return
-        self._threads += 1
-        Thread(target=self._work, daemon=True).start()
+        else:
+            # First, because a system that refuses further threads must leave no call that nobody waits for.
+            Thread(target=self._work, daemon=True).start()
+            self._threads += 1
+        self._starts[number] = time.monotonic()
+        self._items.put((number, item))
 
     def wait(
         self, seconds: float | None = None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.environment import dtype_argument, ignore_broken_torchvision
-from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.errors import InputError, bad_argument, list_first, shorten
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.local.folders import read_shapes
 from helm_longctx.models.local.model import LocalModel, ModelError
@@ -168,11 +168,7 @@ def describe_mismatch(report: Mapping[str, Iterable[Any]]) -> str:
             names.append(str(key[0]) if isinstance(key, tuple | list) else str(key))
         names.sort()
         if names:
-            if len(names) > _SHOWN:
-                more = f" and {len(names) - _SHOWN} more"
-            else:
-                more = ""
-            kinds.append(f"{kind.partition('_')[0]}: {', '.join(names[:_SHOWN])}{more}")
+            kinds.append(f"{kind.partition('_')[0]}: {list_first(names, _SHOWN)}")
     return "; ".join(kinds)
 
 
@@ -212,13 +208,9 @@ def check_weights(model: Any, path: str) -> None:
     """Raise a `ModelError` if a loaded model has a weight that is not a number, or no weights in memory."""
     broken = list(_find_not_finite(model))
     if broken:
-        if len(broken) > _SHOWN:
-            more = f" and {len(broken) - _SHOWN} more"
-        else:
-            more = ""
         raise ModelError(
             f"{path} cannot be used: weights that are not finite numbers (NaN or infinity):"
-            f" {', '.join(broken[:_SHOWN])}{more}"
+            f" {list_first(broken, _SHOWN)}"
         )
 
 

@@ -1,8 +1,7 @@
 """Makes the cells of HELM's tables, arranges these, and writes intervals and marks into them."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,12 @@ from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 from helm_longctx.documents.numbers import MARK, add_mark, decimals, percent, range_text
 from helm_longctx.results.boards import average, mean_over_tasks, tasks_of
 from helm_longctx.results.cells import score_notes
-from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.comparability import (
+    Caveat,
+    ColumnReason,
+    describe,
+    describe_columns,
+)
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.level import LEVEL_TEXT
@@ -205,33 +209,15 @@ def tag_run(run: Path, reasons: Sequence[str]) -> None:
 
 def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
     """Return why scores of a row are missing or not comparable, each reason with its columns and tasks."""
-    columns: dict[str, dict[str, None]] = defaultdict(dict)
-    tasks: dict[str, dict[str, None]] = defaultdict(dict)
+    reasons = []
     for title, cell in zip(header, row, strict=True):
         for caveat in _caveats_of(cell):
             if cell.value is not None:
                 reason = caveat.text
             else:
                 reason = f"none, because of {caveat.text}"
-            columns[reason][str(title.value)] = None
-            if caveat.task:
-                tasks[reason][caveat.task] = None
-    notes = []
-    for reason, titles in columns.items():
-        note = f"{_join(titles)}: {reason}"
-        if reason in tasks:
-            note += f" ({_join(tasks[reason])})"
-        notes.append(note)
-    return "; ".join(notes) or None
-
-
-def _join(names: Iterable[str]) -> str:
-    names = list(names)
-    more = len(names) - _MOST
-    shown = ", ".join(names[:_MOST])
-    if more > 0:
-        return f"{shown} and {more} more"
-    return shown
+            reasons.append(ColumnReason(str(title.value), reason, caveat.task))
+    return describe_columns(reasons, _MOST) or None
 
 
 def _caveats_of(cell: Cell) -> list[Caveat]:

@@ -46,8 +46,8 @@ PRIOR_DEFF = 0.8
 _PRIOR_MEANS = 2.0
 """Number of observations by which estimates are shrunk to their largest values: of the ratio of the variance of scores,
 of the design effect, and of the ratio of the variance of a mean of means. With these values the intervals of skewed
-scores, of few clusters, and of tasks of different sizes contain the true mean often enough, as `bench/intervals.py` and
-`bench/decisions.py means` simulate."""
+scores, of few clusters, and of tasks of different sizes contain the true mean often enough, as
+`python -m bench.decisions.intervals` and `python -m bench.decisions means` simulate."""
 
 
 @dataclass(frozen=True)
