@@ -45,9 +45,6 @@ CASES_OF_MISSES = [
 ]
 """Share of misses, and number of texts."""
 
-ROUNDS_OF_TABLES = 1000
-"""The most rounds for agreement, because each draws 4,000 tables."""
-
 
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield the figures of all tables."""
@@ -55,7 +52,7 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     yield from measure_nats(rounds, random)
     yield from miss_rarely(rounds, random)
     yield from read_windows(rounds, random)
-    yield from grade_unevenly(min(rounds, ROUNDS_OF_TABLES), random)
+    yield from grade_unevenly(rounds, random)
 
 
 def contains(interval: Interval, value: float) -> bool:

@@ -213,7 +213,7 @@ def _make_runs(
     """Make the runs, and return their results."""
     import helm_longctx.plugin  # noqa: F401 - what it registers once stays registered
     from helm_longctx.config.load import load_config
-    from helm_longctx.config.plan import make_plan
+    from helm_longctx.config.plan import make_plan, make_runner
     from helm_longctx.config.settings import make_settings
     from helm_longctx.config.shared import fill_registries
     from helm_longctx.evaluation.models import AskObjects, register
@@ -221,7 +221,6 @@ def _make_runs(
     from helm_longctx.helm.registry import runner_error
     from helm_longctx.results.reading import read_results
     from helm_longctx.results.suite import suite_path
-    from helm_longctx.runner.runner import LongContextRunner, runner_arguments
     from helm_longctx.tasks.registry import BENCHMARKS
 
     config = load_config(None, options)
@@ -233,20 +232,9 @@ def _make_runs(
         for model in objects.values():
             stack.enter_context(register(model, folder))
         specs = list(make_plan(config).specs)
-        runner = LongContextRunner(
-            **runner_arguments(
-                config.output_path,
-                config.suite,
-                config.local_path,
-                config.parallelism,
-                skip_completed_runs=True,
-            ),
-            strategy=AskObjects(
-                {name: model.identity for name, model in objects.items()}, resume
-            ),
-        )
+        identities = {name: model.identity for name, model in objects.items()}
+        runner = make_runner(config, AskObjects(identities, resume))
         runner.owns_process = False
-        runner.logs_scores = False
         try:
             runner.run_all(specs)
         except runner_error() as error:
