@@ -43,15 +43,11 @@ TASKS = {
 """The same for each of several tasks."""
 
 
-MOST_ROUNDS = 1000
-"""The most rounds for other questions, because each makes the intervals of all tasks of two models."""
-
-
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield figures for the same questions, and for other questions."""
     random = np.random.default_rng(seed)
     yield from compare_same_questions(rounds, random)
-    yield from compare_other_questions(min(rounds, MOST_ROUNDS), random)
+    yield from compare_other_questions(rounds, random)
 
 
 def compare_other_questions(

@@ -39,7 +39,6 @@ from helm_longctx.results.stopping import StoppingQuestion
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.stopping import FIRST, GROWTH
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.stop_rules import parse_rule
 
 Counts = NDArray[np.int64]
@@ -65,6 +64,7 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     yield from plan(rounds, random)
     yield from lose_somewhere(rounds, random)
     yield from stop(rounds, random)
+    yield from meet_floor(rounds, seed)
 
 
 class Looks(NamedTuple):
@@ -367,6 +367,91 @@ def _pairs(differences: NDArray[np.int64], number: int = 0) -> Pairs:
     return Pairs(np.maximum(differences, 0), np.maximum(-differences, 0), groups, 1.0)
 
 
+FLOOR_MARGIN = 0.05
+
+WEAK_BASES = (0.0, 0.01, 0.02, 0.04, 0.06, 0.08)
+"""Shares of right answers of a base against which a candidate without a right answer stands."""
+
+BASES_NEAR_MARGIN = (0.04, 0.05, 0.06, 0.08, 0.12)
+"""The same of a base against which an equal candidate stands."""
+
+FLOOR_QUESTIONS = (100, 300, 1000)
+
+FLOOR_CHANGED = (0.02, 0.05)
+"""Shares of the answers that change by chance between equal models."""
+
+COMPARED_ROUNDS = 20
+"""Rounds of a row that the command's function decides, too."""
+
+
+def meet_floor(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield how often candidates pass at one length whose base has about as many right answers as may be lost.
+
+    The rows have random numbers of their own, so that they can be made without the others.
+    """
+    random = np.random.default_rng(seed)
+    for base, questions in product(WEAK_BASES, FLOOR_QUESTIONS):
+        counts = random.multinomial(questions, [0.0, base, 0.0, 1 - base], rounds)
+        yield _pass_floor(base, counts, "a candidate without a right answer")
+    for base, changed, questions in product(
+        BASES_NEAR_MARGIN, FLOOR_CHANGED, FLOOR_QUESTIONS
+    ):
+        lost = changed / 2
+        chances = [lost, lost, base - lost, 1 - base - lost]
+        counts = random.multinomial(questions, chances, rounds)
+        name = f"an equal candidate, {100 * changed:g} % changed by chance"
+        yield _pass_floor(base, counts, name, claim="power")
+
+
+def _pass_floor(
+    base: float, counts: Counts, name: str, claim: str = "at most 2.5 %"
+) -> Figure:
+    """Return how often a candidate passes at a length, with the rule of the floor and without it.
+
+    Args:
+        base: the share of right answers that the base gives.
+        counts: shape (rounds, 4): numbers of questions that only the candidate, only the base, both and neither
+            answer right.
+    """
+    gained, lost, both, neither = counts.T
+    questions = int(counts[0].sum())
+    differences = np.column_stack([gained, lost, both + neither])
+    drawn, rows_of = np.unique(differences, axis=0, return_inverse=True)
+    if questions >= fewest_clusters(FLOOR_MARGIN, ONE_SIDED):
+        quantile = quantile_of(level_of_look((questions,), ONE_SIDED))
+    else:
+        quantile = np.inf
+    clusters = _clusters(drawn)
+    is_above_margin = margin_statistics(clusters, -FLOOR_MARGIN) > quantile
+    is_better = margin_statistics(clusters, 0.0) > quantile
+    by_interval = is_above_margin[rows_of.ravel()]
+    is_strong = (lost + both) / questions > FLOOR_MARGIN
+    passes = by_interval & (is_strong | is_better[rows_of.ravel()])
+    for row, passed in zip(counts[:COMPARED_ROUNDS], passes, strict=False):
+        if _passes_length(row) != passed:
+            raise ValueError(f"the command decides {row.tolist()} otherwise")
+    return figure(
+        f"`gate`, margin {100 * FLOOR_MARGIN:g} points, a base with {100 * base:g} % right, {questions} questions,"
+        f" {name}: passes",
+        claim,
+        passes,
+        f"without the rule of the floor {by_interval.mean():.1%}",
+    )
+
+
+def _passes_length(row: Counts) -> bool:
+    """Return the decision of the command's function.
+
+    Args:
+        row: shape (4,): as in `_pass_floor`.
+    """
+    candidate = np.repeat([1.0, 0.0, 1.0, 0.0], row)
+    base = np.repeat([0.0, 1.0, 1.0, 0.0], row)
+    pairs = Pairs(a=candidate, b=base, groups=range(len(base)), weight=1.0)
+    drop = decide_drops({"8k": [pairs]}, FLOOR_MARGIN, 0.0)["8k"]
+    return drop.verdict is Verdict.NO_WORSE
+
+
 def stop(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     """Yield how often `--stop-when` and `compare` after it tell models apart, and what its intervals contain."""
     for difference in (0.0, 0.05, 0.1, 0.2):
@@ -456,21 +541,18 @@ def _misses_table(random: np.random.Generator) -> bool:
 def _scores(values: NDArray[np.float64]) -> list[InstanceScore]:
     return [
         InstanceScore(
-            "r",
-            ShownModel("m"),
-            "e",
-            "t",
-            None,
-            "full",
-            f"i{n}",
-            0,
-            float(value),
-            f"i{n}",
-            None,
-            "",
-            None,
-            "",
-            {},
+            run="r",
+            entry="e",
+            task="t",
+            length=None,
+            instance=f"i{n}",
+            repeat=0,
+            score=float(value),
+            group=f"i{n}",
+            depth=None,
+            failure="",
+            tokens=None,
+            values={},
         )
         for n, value in enumerate(values)
     ]

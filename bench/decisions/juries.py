@@ -34,14 +34,10 @@ MISSING = 0.05
 MANY = 20_000
 """Number of items whose alpha is taken for the true one."""
 
-MOST_ROUNDS = 1000
-"""The most rounds, because each draws thousands of weights or resamples."""
-
 
 def rows(rounds: int, seed: int) -> Iterator[Figure]:
     """Yield the coverage of intervals."""
     random = np.random.default_rng(seed)
-    rounds = min(rounds, MOST_ROUNDS)
     for (name, shares), knows, items in product(SHARES.items(), AGREEMENTS, ITEMS):
         truth = krippendorff_alpha(draw_grades(MANY, shares, knows, random), "ordinal")
         samples = (draw_grades(items, shares, knows, random) for _ in range(rounds))

@@ -46,7 +46,6 @@ from helm_longctx.apps.gate.gate import ALL, decide
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import decide_drops
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.registry import BENCHMARKS
 
 SKILL = {0: 0.95, 1500: 0.85}
@@ -229,21 +228,18 @@ def make_pair(number: int, question: Question) -> AnswerPair:
     """Return a question's replies in the form in which the gate reads them."""
     scores = [
         InstanceScore(
-            "",
-            ShownModel(""),
-            "",
-            "json_kv",
-            None,
-            "full",
-            f"id{number}",
-            0,
-            reply.score,
-            "",
-            None,
-            "",
-            None,
-            "",
-            {"billed_prompt_tokens": reply.tokens},
+            run="",
+            entry="",
+            task="json_kv",
+            length=None,
+            instance=f"id{number}",
+            repeat=0,
+            score=reply.score,
+            group="",
+            depth=None,
+            failure="",
+            tokens=None,
+            values={"billed_prompt_tokens": reply.tokens},
         )
         for reply in (question.base, question.candidate)
     ]

@@ -41,7 +41,6 @@ from helm_longctx.apps.gate.teacher_forcing import spread_numbers
 from helm_longctx.failures import FailureError
 from helm_longctx.models.apis.answer_logprobs import read_distributions
 from helm_longctx.models.apis.echo import find_span_tokens
-from helm_longctx.results.statistics.comparison import smallest_shares
 from helm_longctx.results.statistics.noninferiority import Verdict
 from helm_longctx.tasks.logprobs import Distribution
 from tests.support.broken_models import compare_with_twin, make_candidates
@@ -289,16 +288,6 @@ def test_errors_of_any_divergence(base: float, candidate: float, is_rare: bool) 
         if int(point.group) < 4
     ]
     assert decide(few, [], 0.0).verdict is Verdict.UNDECIDED
-
-
-def test_shares_that_a_sign_test_finds() -> None:
-    """Six signs must all be positive, so 97 % of them are found with 80 %; with five nothing is."""
-    assert smallest_shares(6, 0.025) == (0.97, 0.97)
-    assert smallest_shares(5, 0.025) == (None, None)
-    exact, noisy = smallest_shares(20, 0.025)
-    assert exact is not None
-    assert noisy is not None
-    assert 0.3 < exact < 0.5 < noisy < 0.9
 
 
 def test_the_kind_of_tokens_is_named(command: Command, base: EchoServer) -> None:

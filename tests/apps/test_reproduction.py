@@ -241,21 +241,18 @@ def own_result(
     """Return a result of a run of the protocol's entry with n questions, of which each second one is right."""
     rows = [
         InstanceScore(
-            folder,
-            model,
-            "mrcr",
-            "8needle",
-            8192,
-            "full",
-            f"q{i}",
-            0,
-            float(i % 2),
-            f"g{i}",
-            None,
-            "",
-            None,
-            "",
-            {},
+            run=folder,
+            entry="mrcr",
+            task="8needle",
+            length=8192,
+            instance=f"q{i}",
+            repeat=0,
+            score=float(i % 2),
+            group=f"g{i}",
+            depth=None,
+            failure="",
+            tokens=None,
+            values={},
         )
         for i in range(n)
     ]

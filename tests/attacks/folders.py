@@ -401,7 +401,12 @@ def find_refusal(entry: dict[str, Any]) -> str:
     from helm.common.request import Request
     from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
-    from helm_longctx.config.local_models import expand, make_files, read_sampling
+    from helm_longctx.config.local_models import (
+        ConfiguredModel,
+        expand,
+        make_files,
+        read_sampling,
+    )
     from helm_longctx.config.schema import LocalModels
     from helm_longctx.errors import InputError
     from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
@@ -411,8 +416,9 @@ def find_refusal(entry: dict[str, Any]) -> str:
     nowhere = BlackHoleCacheConfig()
     try:
         (model,) = expand(LocalModels(**options))
-        read_sampling(model)
-        spec = make_files(model)["model_deployments.yaml"]["client_spec"]
+        configured = ConfiguredModel(model=model, path=())
+        read_sampling(configured)
+        spec = make_files(configured)["model_deployments.yaml"]["client_spec"]
         path = entry["path"]
         tokenizer = HuggingFaceTokenizer(
             nowhere, path, pretrained_model_name_or_path=path

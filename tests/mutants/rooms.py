@@ -56,6 +56,7 @@ DECISIONS = {
     ),
     "apps/comparison/*.py": (
         "results/test_compare.py",
+        "apps/test_compare.py",
         "results/test_scrutiny.py",
         "apps/report/test_comparison.py",
     ),

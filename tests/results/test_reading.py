@@ -87,21 +87,18 @@ def test_only_shares_end_at_one() -> None:
         own = mean_interval(values, list("abcd"))
         rows = [
             InstanceScore(
-                "r",
-                "a/b",
-                "e",
-                "t",
-                None,
-                "full",
-                name,
-                0,
-                None,
-                name,
-                None,
-                "",
-                None,
-                "",
-                {"m": value},
+                run="r",
+                entry="e",
+                task="t",
+                length=None,
+                instance=name,
+                repeat=0,
+                score=None,
+                group=name,
+                depth=None,
+                failure="",
+                tokens=None,
+                values={"m": value},
             )
             for name, value in zip("abcd", values, strict=True)
         ]

@@ -41,19 +41,20 @@ RECALL = "helmet_recall:length=8k,model=a/b"
 
 def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> InstanceScore:
     values = {"output_truncated": float(is_cut)}
-    about = (
-        "run",
-        "a/b",
-        "entry",
-        "task",
-        None,
-        "full",
-        f"task-{instance}",
-        repeat,
-        score,
-        f"group {instance}",
+    return InstanceScore(
+        run="run",
+        entry="entry",
+        task="task",
+        length=None,
+        instance=f"task-{instance}",
+        repeat=repeat,
+        score=score,
+        group=f"group {instance}",
+        depth=None,
+        failure="",
+        tokens=None,
+        values=values,
     )
-    return InstanceScore(*about, None, "", None, "", values)
 
 
 rows = st.lists(

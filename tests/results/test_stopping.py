@@ -21,21 +21,18 @@ def score(
 ) -> InstanceScore:
     name = f"{task}-{number}"
     return InstanceScore(
-        "r",
-        "m",
-        "e",
-        task,
-        None,
-        "full",
-        name,
-        repeat,
-        value,
-        group or name,
-        None,
-        "",
-        None,
-        "",
-        {},
+        run="r",
+        entry="e",
+        task=task,
+        length=None,
+        instance=name,
+        repeat=repeat,
+        score=value,
+        group=group or name,
+        depth=None,
+        failure="",
+        tokens=None,
+        values={},
     )
 
 

@@ -84,7 +84,7 @@ def test_the_way_to_the_leaderboard_is_short(
     walk = {
         (module, name) for module, name in walk if module != "cli/main.py"
     }  # the start of every command
-    assert ("runs/scores.py", "read_scores") in walk
+    assert ("runs/scores.py", "score_answers") in walk
     assert ("documents/terminal.py", "print_table") in walk
     assert len(walk) <= 20, sorted(walk)
     assert len({module for module, _ in walk}) <= 7, sorted(walk)

@@ -21,21 +21,18 @@ def result(
     """A model's scores on questions at six depths; a question without a score has failed."""
     rows = tuple(
         InstanceScore(
-            f"run-{model}",
-            model,
-            "helmet_rag",
-            task,
-            length,
-            "full",
-            f"{task}-{6 * question + index}",
-            0,
-            score(question, depth),
-            f"{task}: {question}",
-            depth,
-            "",
-            None,
-            "",
-            {},
+            run=f"run-{model}",
+            entry="helmet_rag",
+            task=task,
+            length=length,
+            instance=f"{task}-{6 * question + index}",
+            repeat=0,
+            score=score(question, depth),
+            group=f"{task}: {question}",
+            depth=depth,
+            failure="",
+            tokens=None,
+            values={},
         )
         for question in range(questions)
         for index, depth in enumerate(DEPTHS)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -171,11 +171,6 @@ def add(
     if tokenizer:
         fill_registries(READY)
     chosen = load_tokenizer(tokenizer) if tokenizer else None
-    access: dict[str, Any] = {
-        "api_key_env": api_key_env,
-        "token_env": token_env,
-        "nvcf": nvcf,
-    }
     with without_helms_log():
         endpoint = probe(
             url,
@@ -184,7 +179,9 @@ def add(
             api=api,
             kind=kind,
             headers=_headers(header or []),
-            **access,
+            api_key_env=api_key_env,
+            token_env=token_env,
+            nvcf=nvcf,
         )
     endpoint = replace(endpoint, context=tokens or endpoint.context)
     if chosen is None:

@@ -71,7 +71,7 @@ def plan_entries(
     for configured in models:
         path = (*configured.path, "sampling")
         with config.source_map.at(path):
-            if sampling := find_sampling(configured.model):
+            if sampling := find_sampling(configured):
                 sampled.append((configured.name, sampling, path))
     is_any_plain = any(not configured.has_sampling for configured in models)
     planned: dict[str, PlannedEntry] = {}

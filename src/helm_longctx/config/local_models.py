@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,6 +74,18 @@ class ConfiguredModel:
     def has_sampling(self) -> bool:
         """Whether the model has a sampling of its own. Otherwise it runs each entry as it is."""
         return not isinstance(self.model, str) and bool(self.model.sampling)
+
+    @cached_property
+    def facts(self) -> _ModelFacts:
+        """What the files of a model say of it, or those of the tokenizer of a model on a server. They are read once.
+
+        Raises:
+            InputError: there is no such model, or it cannot be loaded.
+        """
+        if isinstance(self.model, LocalModels):
+            return _read_facts(self.model)
+        assert isinstance(self.model, Endpoint)
+        return _read_facts(LocalModels(path=self.model.tokenizer or ""))
 
 
 def expand_models(config: RunConfig) -> list[ConfiguredModel]:
@@ -349,22 +362,18 @@ def _download_settings(model: LocalModels) -> Path:
         ) from None
 
 
-def read_sampling(model: LocalModels | Endpoint) -> dict[str, Any]:
+def read_sampling(configured: ConfiguredModel) -> dict[str, Any]:
     """Return how the tokens of answers are drawn by a model's generation_config.json, if it says so.
 
     Of a model on a server, the tokenizer says where the file is; a folder need not have it. Raises an `InputError` if
     there is no such model, or the file cannot be read.
     """
-    if isinstance(model, LocalModels):
-        name = model.path
+    model = configured.model
+    tokenizer = (model.tokenizer if isinstance(model, Endpoint) else None) or ""
+    if os.path.isdir(tokenizer):
+        folder = Path(tokenizer)  # facts need transformers, whose import takes seconds
     else:
-        name = model.tokenizer or ""
-    if not isinstance(model, LocalModels) and os.path.isdir(name):
-        folder = Path(name)  # read without transformers, whose import takes seconds
-    else:
-        folder = _read_facts(
-            model if isinstance(model, LocalModels) else LocalModels(path=name)
-        ).folder
+        folder = configured.facts.folder
     path = folder / "generation_config.json"
     try:
         if path.is_file():
@@ -389,8 +398,9 @@ def read_sampling(model: LocalModels | Endpoint) -> dict[str, Any]:
     return {"temperature": settings.get("temperature") or 1.0, **rest}
 
 
-def find_sampling(model: str | Endpoint | LocalModels) -> dict[str, Any]:
+def find_sampling(configured: ConfiguredModel) -> dict[str, Any]:
     """Return the arguments in a mapping's `sampling`. Raises an `InputError` if the model lacks the file with them."""
+    model = configured.model
     if isinstance(model, str) or not model.sampling:
         return {}
     if isinstance(model.sampling, dict):
@@ -402,7 +412,7 @@ def find_sampling(model: str | Endpoint | LocalModels) -> dict[str, Any]:
         raise InputError(
             f"{problem}; give its folder or its name on the hub as tokenizer, or the values"
         )
-    sampling = read_sampling(model)
+    sampling = read_sampling(configured)
     if not sampling:
         raise InputError(
             "sampling='model': its generation_config.json does not say how to sample;"
@@ -424,11 +434,13 @@ def _digest_files(model: LocalModels, facts: _ModelFacts) -> str:
     return ""
 
 
-def make_files(model: LocalModels) -> dict[str, dict[str, Any]]:
+def make_files(configured: ConfiguredModel) -> dict[str, dict[str, Any]]:
     """Return the entry in each of HELM's YAML files of a model that `expand` returned, or raise an `InputError`."""
     from helm_longctx.models.local.packaged import MODELS  # this imports transformers
 
-    facts = _read_facts(model)
+    model = configured.model
+    assert isinstance(model, LocalModels)
+    facts = configured.facts
     _check_packages(model, facts)
     name = str(model.name)
     loading = {

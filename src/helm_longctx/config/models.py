@@ -76,7 +76,7 @@ class ModelBook:
         self._files: dict[str, _Files] = {}
         for configured in models:
             with config.source_map.at(configured.path):
-                self._add(configured.model, configured.path)
+                self._add(configured)
 
     @property
     def missing(self) -> list[Endpoint]:
@@ -154,17 +154,18 @@ class ModelBook:
             message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
             raise self._config.source_map.error(("limits", "max_cost"), message)
 
-    def _add(self, model: str | Endpoint | LocalModels, path: KeyPath) -> None:
-        name = model_name(model)
+    def _add(self, configured: ConfiguredModel) -> None:
+        model = configured.model
+        name = configured.name
         if isinstance(model, str):
-            self._add_name(name, path)
+            self._add_name(name, configured.path)
             return
         if name in self._endpoints or name in self._local:
             raise InputError(f"{name!r} is given twice; give each name once")
         if isinstance(model, LocalModels):
-            self._add_local(model, name)
+            self._add_local(configured, model)
             return
-        self._endpoints[name] = model, path
+        self._endpoints[name] = model, configured.path
         described = _describe(model)
         if model.tokenizer:
             tokenizer = load_tokenizer(model.tokenizer)
@@ -188,7 +189,7 @@ class ModelBook:
         if not variables:
             probe.make_client(described)  # this checks the client's arguments
         if model.tokenizer and os.path.isdir(model.tokenizer):
-            _offer_sampling(model, name)
+            _offer_sampling(configured)
         files = _entries(model, described, tokenizer)
         existing = find_entries(self._config.local_path, name)
         if not _is_same(model, files, existing):
@@ -203,7 +204,8 @@ class ModelBook:
                 )
             self._files[name] = files
 
-    def _add_local(self, model: LocalModels, name: str) -> None:
+    def _add_local(self, configured: ConfiguredModel, model: LocalModels) -> None:
+        name = configured.name
         existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
         if other:
@@ -215,7 +217,7 @@ class ModelBook:
         ):
             advice = "give another name (name), or the name alone"
             raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
-        self._local[name] = files = make_files(model)
+        self._local[name] = files = make_files(configured)
         own = {"name", "sampling"}
         files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
             exclude=own,
@@ -224,7 +226,7 @@ class ModelBook:
         )
         for line in local_models.describe({name: files}):
             helm_log.info(line)
-        _offer_sampling(model, name)
+        _offer_sampling(configured)
         if dict(existing.get(_DEPLOYMENTS, {})) != files[_DEPLOYMENTS]:
             self._files[name] = files
 
@@ -245,15 +247,15 @@ class ModelBook:
             )
 
 
-def _offer_sampling(model: Endpoint | LocalModels, name: str) -> None:
+def _offer_sampling(configured: ConfiguredModel) -> None:
     """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
-    if model.sampling:
+    if configured.has_sampling:
         return
-    sampling = local_models.read_sampling(model)
+    sampling = local_models.read_sampling(configured)
     if sampling:
         values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
         helm_log.info(
-            f"{name}: its generation_config.json says {values}; give sampling: model to answer so"
+            f"{configured.name}: its generation_config.json says {values}; give sampling: model to answer so"
         )
 
 
@@ -268,27 +270,16 @@ def _describe(model: Endpoint) -> probe.ProbedEndpoint:
         if model.type == "both"
         else (model.type or "chat",),
         context=parse_length(model.context) if model.context else None,
-        **_access(model),
+        api_key_env=model.api_key_env,
+        token_env=model.token_env,
+        headers=model.headers,
+        nvcf=model.nvcf,
     )
-
-
-def _access(model: Endpoint) -> dict[str, Any]:
-    access = {}
-    for name in ("api_key_env", "token_env", "headers", "nvcf"):
-        access[name] = getattr(model, name)
-    return access
 
 
 def _ask(model: Endpoint, key: str | None = None) -> _Files:
-    endpoint = probe.probe(
-        model.url,
-        name=model.name,
-        model=model.model,
-        api=model.api,
-        kind=model.type,
-        key=key,
-        **_access(model),
-    )
+    described = replace(_describe(model), model=model.model or "", key=key)
+    endpoint = probe.ask_server(described, model.name, model.type)
     try:
         if model.tokenizer:
             named = load_tokenizer(model.tokenizer)

@@ -26,7 +26,7 @@ from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_path
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
 from helm_longctx.runner.resuming import earlier_name, retry_factor
-from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.stopping import group_specs
 from helm_longctx.runs.files import check_run_name, find_incomplete_files
@@ -169,8 +169,14 @@ def _list_deployments(specs: Sequence[RunSpec]) -> list[str]:
     return list(dict.fromkeys(spec.adapter_spec.model_deployment for spec in specs))
 
 
-def make_runner(config: RunConfig) -> LongContextRunner:
-    """Return the runner for a configuration. The runner skips complete runs."""
+def make_runner(
+    config: RunConfig, strategy: Strategy | None = None
+) -> LongContextRunner:
+    """Return the runner for a configuration. The runner skips complete runs.
+
+    Args:
+        strategy: how requests are sent. By default, each is sent on its own.
+    """
     arguments = runner_arguments(
         output_path=config.output_path,
         suite=config.suite,
@@ -178,8 +184,8 @@ def make_runner(config: RunConfig) -> LongContextRunner:
         parallelism=config.parallelism,
         skip_completed_runs=True,
     )
-    runner = LongContextRunner(**arguments)
-    runner.logs_scores = False  # `helm-longctx run` prints them as a table
+    runner = LongContextRunner(**arguments, strategy=strategy)
+    runner.logs_scores = False  # commands and `evaluate` show them as tables
     return runner
 
 

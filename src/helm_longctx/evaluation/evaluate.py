@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.process_state import giving_back, lending_process
 
 _ANYWAY: Literal["anyway"] = "anyway"
 """The value of `resume` that goes on with another version of a model."""
@@ -96,7 +97,12 @@ def evaluate(
     with interruptible(lambda: "answers are kept; resume=True continues"), take_turn():
         given = _describe_models(model, name, tokenizer, context, batch_size)
         options = _read_options(given_arguments, given)
-        with show_log(), set_log_levels(quiet, verbose):
+        with (
+            lending_process(),
+            giving_back(),
+            show_log(),
+            set_log_levels(quiet, verbose),
+        ):
             return _make_runs(options, given, resume)
 
 
@@ -207,16 +213,14 @@ def _make_runs(
     """Make the runs, and return their results."""
     import helm_longctx.plugin  # noqa: F401 - what it registers once stays registered
     from helm_longctx.config.load import load_config
-    from helm_longctx.config.plan import make_plan
+    from helm_longctx.config.plan import make_plan, make_runner
     from helm_longctx.config.settings import make_settings
     from helm_longctx.config.shared import fill_registries
     from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult
     from helm_longctx.helm.registry import runner_error
-    from helm_longctx.models.registration import restore_registries
     from helm_longctx.results.reading import read_results
     from helm_longctx.results.suite import suite_path
-    from helm_longctx.runner.runner import LongContextRunner, runner_arguments
     from helm_longctx.tasks.registry import BENCHMARKS
 
     config = load_config(None, options)
@@ -224,25 +228,13 @@ def _make_runs(
     with ExitStack() as stack:
         stack.enter_context(make_settings(config).use())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stack.enter_context(restore_registries())
         fill_registries(config.local_path)
         for model in objects.values():
             stack.enter_context(register(model, folder))
         specs = list(make_plan(config).specs)
-        runner = LongContextRunner(
-            **runner_arguments(
-                config.output_path,
-                config.suite,
-                config.local_path,
-                config.parallelism,
-                skip_completed_runs=True,
-            ),
-            strategy=AskObjects(
-                {name: model.identity for name, model in objects.items()}, resume
-            ),
-        )
+        identities = {name: model.identity for name, model in objects.items()}
+        runner = make_runner(config, AskObjects(identities, resume))
         runner.owns_process = False
-        runner.logs_scores = False
         try:
             runner.run_all(specs)
         except runner_error() as error:

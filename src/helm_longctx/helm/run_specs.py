@@ -22,7 +22,7 @@ from helm_longctx.helm.likelihood import LikelihoodMetric
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.helm.style import check_sampling
+from helm_longctx.helm.style import check_drawing
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import (
@@ -73,7 +73,7 @@ def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
                 f"{name}: HELM refuses {key}={shorten(arguments[key])}: {describe_error(error)}",
                 argument=key,
             ) from None
-    check_sampling(spec)
+    check_drawing(entry.settings.request.sampling, spec.adapter_spec)
     return entry
 
 

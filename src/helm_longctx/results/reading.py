@@ -53,7 +53,7 @@ from helm_longctx.runs.scores import (
     InstanceScore,
     find_values,
     mean_over_questions,
-    read_scores,
+    score_answers,
 )
 from helm_longctx.runs.shown_models import ShownModel, published_model, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
@@ -569,10 +569,10 @@ def read_run(
     """Read the result of each task of a finished run, one of another scenario's run, or raise an `InputError`."""
     with reading(path / RUN_SPEC):
         arguments = spec["scenario_spec"].get("args", {})
-        entry = read_entry(spec)
+        asked = read_entry(spec)
+        shown = shown_model(spec["adapter_spec"]["model"], asked)
     by_name = {benchmark.name: benchmark for benchmark in benchmarks}
-    if entry is not None and entry.benchmark.name not in by_name:
-        entry = None
+    entry = asked if asked and asked.benchmark.name in by_name else None
     benchmark = by_name[entry.benchmark.name] if entry else None
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
@@ -580,13 +580,16 @@ def read_run(
     outcome = find_outcome(entry, arguments.get("files"), means) if entry else None
     tasks = entry.tasks if entry else ()
     judge = entry.settings.judge if entry else ""
+    # Answers that no judge has seen compare with those of the official judge.
+    named_judge = judge if spec.get("annotators") else ""
     if all(task.is_official(judge) for task in tasks):
         judge = ""
     model = read_model(path)
     digests = read_data(path)
     run = Run(path, spec, tasks, judge, read_looks(path), model, entry)
     answers: dict[str, list[InstanceScore]] = defaultdict(list)
-    for answer in read_scores(path, [benchmark] if benchmark else ()):
+    scored = score_answers(path, spec, asked, [benchmark] if benchmark else ())
+    for answer in scored:
         answers[answer.task].append(answer)
     results = []
     for name, rows in answers.items():
@@ -617,11 +620,11 @@ def read_run(
                 benchmark=benchmark.name if benchmark else "",
                 entry=entry.name if entry else first.entry,
                 task=name,
-                model=first.model,
+                model=shown,
                 length=first.length,
-                context=first.context,
+                context=asked.settings.context if asked else "full",
                 interval=score,
-                judges=_judges(task, first.judge),
+                judges=_judges(task, named_judge),
                 caveats=tuple(caveats),
                 folder=folder_name(entry.settings.path) if entry else "",
                 run=run,

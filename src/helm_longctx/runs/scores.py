@@ -27,7 +27,6 @@ from helm_longctx.runs.records import (
     RecordKey,
     read_records,
 )
-from helm_longctx.runs.shown_models import ShownModel, shown_model
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.groups import folder_name
@@ -47,7 +46,6 @@ class InstanceScore(NamedTuple):
             name before the arguments.
         task: the task's name; empty in HELM's own runs.
         length: the length; None if the benchmark has no lengths.
-        context: `full`, or `none` for a closed-book run.
         repeat: the number of the repeat, from 0.
         score: the score; None if there is no answer or no verdict.
         group: the name of the cluster of answers: the book, the set of documents, or the question that is asked at
@@ -55,17 +53,14 @@ class InstanceScore(NamedTuple):
         depth: position of the evidence, 0 to 1.
         failure: the statistic that counts requests without an answer for this reason; empty if there is an answer.
         tokens: number of tokens of the prompt; None if unknown.
-        judge: the run's judge; empty if none was named.
         values: all statistics of the answer, by name.
         errata: the rules by which the question has a known error (`Example.errata`).
     """
 
     run: str
-    model: ShownModel
     entry: str
     task: str
     length: int | None
-    context: str
     instance: str
     repeat: int
     score: float | None
@@ -73,7 +68,6 @@ class InstanceScore(NamedTuple):
     depth: float | None
     failure: str
     tokens: int | None
-    judge: str
     values: Mapping[str, float]
     errata: tuple[str, ...] = ()
 
@@ -98,6 +92,23 @@ def read_scores(
     spec = read_run_spec(run)
     with reading(run / RUN_SPEC):
         entry = read_entry(spec)
+    return score_answers(run, spec, entry, benchmarks, metric)
+
+
+def score_answers(
+    run: Path,
+    spec: Mapping[str, Any],
+    entry: Entry | None,
+    benchmarks: Iterable[Benchmark],
+    metric: str | None = None,
+) -> list[InstanceScore]:
+    """Return what `read_scores` does, for a run whose spec was read before.
+
+    Args:
+        spec: the content of the run's `run_spec.json`.
+        entry: what the run was asked with (`read_entry`).
+    """
+    with reading(run / RUN_SPEC):
         if entry:
             main = MAIN_METRIC
             split = TEST_SPLIT
@@ -199,14 +210,10 @@ def _about(run: Path, spec: Mapping[str, Any], entry: Entry | None) -> dict[str,
     """Return the fields that all scores of a run share."""
     name = entry.name if entry else read_run_name(spec["name"]).entry
     folder = folder_name(entry.settings.path) if entry else ""
-    judge = entry.settings.judge if entry and spec.get("annotators") else ""
     return {
         "run": run.name,
-        "model": shown_model(spec["adapter_spec"]["model"], entry),
         "entry": f"{name} {folder}" if folder else name,
         "length": entry.settings.length if entry else None,
-        "context": entry.settings.context if entry else "full",
-        "judge": judge,
     }
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 from statistics import NormalDist
 
 import pytest
 
-from helm_longctx.apps.certify.command import plan_lengths, questions_for
+from helm_longctx.apps.certify.command import (
+    _keep_design,
+    plan_lengths,
+    questions_for,
+)
 from helm_longctx.apps.certify.search import Design
 from helm_longctx.models.apis.prices import Prices
 from helm_longctx.tasks.answer import Usage
@@ -74,3 +79,14 @@ def test_the_questions_for_a_loss(score: float, loss: float, error: float) -> No
     assert questions_for(score, loss, error) == (
         math.ceil(1.13 * max(above, below) ** 2) if is_measured else None
     )
+
+
+def test_a_certificate_without_a_seed_draws_one(tmp_path: Path) -> None:
+    """Certificates of two folders ask other questions, and the same command asks the same ones again."""
+    design = Design(4096, 1024, ("recall",))
+    folders = (tmp_path / "a", tmp_path / "a", tmp_path / "b")
+    first, again, other = [
+        _keep_design(folder, "m", design, None).seed for folder in folders
+    ]
+    assert first == again
+    assert abs(first - other) >= 1000

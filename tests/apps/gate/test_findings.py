@@ -21,21 +21,18 @@ def answer(
     counts = {"billed_prompt_tokens": billed, "prompt_tokens": expected}
     values = {name: float(count) for name, count in counts.items() if count is not None}
     return InstanceScore(
-        "",
-        "",
-        "e",
-        "t",
-        8192,
-        "full",
-        "id0",
-        0,
-        score,
-        "",
-        None,
-        failure,
-        None,
-        "",
-        values,
+        run="",
+        entry="e",
+        task="t",
+        length=8192,
+        instance="id0",
+        repeat=0,
+        score=score,
+        group="",
+        depth=None,
+        failure=failure,
+        tokens=None,
+        values=values,
     )
 
 

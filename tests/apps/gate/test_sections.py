@@ -21,7 +21,18 @@ from helm_longctx.runs.scores import InstanceScore
 
 def answer(score: float) -> InstanceScore:
     return InstanceScore(
-        "", "", "e", "t", 8192, "full", "id0", 0, score, "", None, "", None, "", {}
+        run="",
+        entry="e",
+        task="t",
+        length=8192,
+        instance="id0",
+        repeat=0,
+        score=score,
+        group="",
+        depth=None,
+        failure="",
+        tokens=None,
+        values={},
     )
 
 

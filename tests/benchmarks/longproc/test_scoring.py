@@ -218,3 +218,16 @@ def test_plans_that_repeat_themselves() -> None:
     start = time.process_time()
     assert travel.read_plan("Day 1 from A " * 2000) == []
     assert time.process_time() - start < 20
+
+
+def test_the_baseline_follows_links_to_the_target() -> None:
+    """A route ends at the city that is asked for, also if a link leads on from it."""
+    problem = (
+        "[PROBLEM]\nYou can travel from Ulm to Bonn by bus. You can travel from Bonn to Kiel by train."
+        " You can travel from Kiel to Ulm by tram.\nNow find the route from Ulm to Kiel based on the links."
+    )
+    (task,) = parse_entry(BENCHMARKS, "longproc:task=path_traversal,length=2k").tasks
+    kind = task.baseline.kind
+    assert callable(kind)
+    route = "From Ulm, take a bus to Bonn.\nFrom Bonn, take a train to Kiel."
+    assert kind([{"content": problem}]) == f"<Route>\n{route}\n</Route>"

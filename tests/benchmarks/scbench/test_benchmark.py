@@ -27,3 +27,14 @@ def test_scores_by_turn(tmp_path: Path) -> None:
         for task in of[name]
         for key in task.scores
     )
+
+
+def test_the_baseline_repeats_what_follows_the_rarest_word() -> None:
+    """The baseline looks for the question's rarest word of the context, and ignores words that the context lacks."""
+    kind = BENCHMARK.task("qa_eng").baseline.kind
+    assert callable(kind)
+    start = "Read the book and answer the question. Be very concise in your answer."
+    book = "the sea, the Ahab who hunts, the whale"
+    prompts = [f"{start}\n\n{book}", "where is the Ahab hiding"]
+    answer = kind([{"content": prompt} for prompt in prompts])
+    assert answer == "Ahab who hunts, the whale"

@@ -25,6 +25,7 @@ from helm_longctx.results.statistics.comparison import (
     decide_all,
     find_differences,
     holm,
+    smallest_shares,
 )
 from helm_longctx.results.statistics.intervals import Floats, Interval
 from tests.results.statistics.simulation import (
@@ -343,3 +344,13 @@ def test_means_with_failures_hold_in_each_case() -> None:
     assert comparison.failures is not None
     assert comparison.failures.as_wrong.effect.mean == pytest.approx(0.9 * 0.75 - 0.7)
     assert decide_all([comparison])[0].verdict == FAILURES_DECIDE
+
+
+def test_shares_that_a_sign_test_finds() -> None:
+    """Six signs must all be positive, so 97 % of them are comparison with 80 %; with five nothing is."""
+    assert smallest_shares(6, 0.025) == (0.97, 0.97)
+    assert smallest_shares(5, 0.025) == (None, None)
+    exact, noisy = smallest_shares(20, 0.025)
+    assert exact is not None
+    assert noisy is not None
+    assert 0.3 < exact < 0.5 < noisy < 0.9

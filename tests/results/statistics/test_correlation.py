@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from helm_longctx.results.statistics.intervals import (
     possible_lengths,
     share_of_shortest,
 )
-from helm_longctx.results.statistics.ranking import spearman
+from helm_longctx.results.statistics.ranking import correlate_pairs, spearman
 
 
 def test_missing_values_are_left_out_in_pairs() -> None:
@@ -50,6 +52,16 @@ def test_a_perfect_order_is_not_certain(n: int) -> None:
         assert correlation.p_value == pytest.approx(2 / math.factorial(n))
         assert correlation.high - correlation.low > 1e-4
         assert correlation.low <= correlation.rho <= correlation.high
+
+
+@pytest.mark.parametrize("n", [5, 10, 30])
+def test_the_interval_of_a_perfect_order(n: int) -> None:
+    """The interval of a perfect order is around the middle between 1 and the largest correlation below 1."""
+    swapped = [1, 0, *range(2, n)]
+    middle = (1 + spearman(range(n), swapped).rho) / 2
+    half = 1.959964 * math.sqrt(1.5 / (n - 3))
+    low = math.tanh(math.atanh(middle) - half)
+    assert spearman(range(n), range(n)).low == pytest.approx(low)
 
 
 @given(
@@ -234,6 +246,19 @@ def test_possible_lengths_without_doubt() -> None:
     assert (
         possible_lengths({4: Interval(0, 0, 0.1, 9), 8: Interval(0, 0, 0.1, 9)}) == []
     )
+
+
+def test_all_pairs_are_those_of_two_columns() -> None:
+    """Each pair of columns has the correlation of the rows in which both have a value."""
+    generator = np.random.default_rng(1)
+    columns = dict(zip("abcd", generator.normal(size=(4, 12)), strict=True))
+    columns["b"][3] = columns["c"][[5, 7]] = np.nan
+    columns["d"][2:] = np.nan
+    pairs = correlate_pairs(columns)
+    assert [*pairs] == [*combinations("abcd", 2)]
+    for (one, other), correlation in pairs.items():
+        alone = spearman(columns[one], columns[other])
+        assert astuple(correlation) == pytest.approx(astuple(alone), nan_ok=True)
 
 
 @pytest.mark.parametrize("n", [2_000, 10_000])

@@ -112,11 +112,9 @@ def make_row(number: int, values: dict[str, float]) -> InstanceScore:
     """Return the row of a question of its own."""
     return InstanceScore(
         run="run",
-        model="m",
         entry="entry",
         task="task",
         length=4096,
-        context="full",
         instance=f"id{number}",
         repeat=0,
         score=None,
@@ -124,7 +122,6 @@ def make_row(number: int, values: dict[str, float]) -> InstanceScore:
         depth=None,
         failure="",
         tokens=None,
-        judge="",
         values=values,
     )
 

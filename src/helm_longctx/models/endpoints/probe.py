@@ -100,7 +100,6 @@ def probe(
     token_env: str | None = None,
     headers: Mapping[str, str] | None = None,
     nvcf: bool = False,
-    key: str | None = None,
 ) -> ProbedEndpoint:
     """Ask a server for its models, and send one tiny request for each style of prompts.
 
@@ -113,30 +112,40 @@ def probe(
         api_key_env: name of the environment variable with the key; None to send no key.
         token_env: start of the names of the variables of an OAuth client.
         nvcf: whether the address is a function in NVIDIA Cloud Functions.
-        key: the key, instead of the one in the variable. It is not stored.
 
     Raises:
         KeyRefusedError: the server refuses the key, or needs one.
         InputError: the server cannot be reached, does not have the model, answers no such style, or chats without a
             word.
     """
-    provider = find_provider(api)
+    endpoint = ProbedEndpoint(
+        url=base_url(url, api),
+        api=api,
+        model=model or "",
+        routes=(),
+        api_key_env=api_key_env,
+        token_env=token_env,
+        headers=headers or {},
+        nvcf=nvcf,
+    )
+    return ask_server(endpoint, name, kind)
+
+
+def ask_server(
+    described: ProbedEndpoint, name: str, kind: str | None
+) -> ProbedEndpoint:
+    """Return an endpoint with what its server says about it, as `probe` does.
+
+    Args:
+        described: how the server is reached, and the model's name in requests, if it is known. The rest is asked for.
+
+    Raises:
+        KeyRefusedError, InputError: as `probe`.
+    """
+    provider = described.provider
     if kind is not None and kind not in provider.forms:
         raise bad_argument("endpoint", "type", kind, provider.forms)
-    access: dict[str, Any] = {
-        "api_key_env": api_key_env,
-        "token_env": token_env,
-        "nvcf": nvcf,
-        "key": key,
-    }
-    endpoint = ProbedEndpoint(
-        base_url(url, api),
-        api,
-        model or "",
-        tuple(provider.routes),
-        headers=headers or {},
-        **access,
-    )
+    endpoint = replace(described, routes=tuple(provider.routes))
     models, state = list_available(make_client(endpoint))
     if state.failure is Failure.BAD_KEY:
         raise _key_error(endpoint, state.reason)

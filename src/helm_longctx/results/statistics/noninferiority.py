@@ -313,6 +313,7 @@ def _draw_statistics(cells: Cells, outcomes: _Outcomes, margin: float) -> Floats
     return statistics[indices.ravel()]
 
 
+@lru_cache
 def fewest_clusters(margin: float, error: float) -> int:
     """Return the smallest number of clusters whose first look shows a candidate to be no worse if all are equal."""
     level = level_of_look((1,), error)
