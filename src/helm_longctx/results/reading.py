@@ -20,7 +20,7 @@ from helm_longctx.results.comparability import (
     GENERATED,
     Caveat,
     data_caveats,
-    find_outcome,
+    have_files_changed,
     task_caveats,
 )
 from helm_longctx.results.statistics.intervals import (
@@ -577,7 +577,9 @@ def read_run(
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
     means = _read_means(path / STATS, is_ours=entry is not None)
-    outcome = find_outcome(entry, arguments.get("files"), means) if entry else None
+    files_changed = entry is not None and have_files_changed(
+        entry, arguments.get("files")
+    )
     tasks = entry.tasks if entry else ()
     judge = entry.settings.judge if entry else ""
     # Answers that no judge has seen compare with those of the official judge.
@@ -586,7 +588,15 @@ def read_run(
         judge = ""
     model = read_model(path)
     digests = read_data(path)
-    run = Run(path, spec, tasks, judge, read_looks(path), model, entry)
+    run = Run(
+        path=path,
+        spec=spec,
+        tasks=tasks,
+        judge=judge,
+        looks=read_looks(path),
+        model_facts=model,
+        entry=entry,
+    )
     answers: dict[str, list[InstanceScore]] = defaultdict(list)
     scored = score_answers(path, spec, asked, [benchmark] if benchmark else ())
     for answer in scored:
@@ -612,9 +622,9 @@ def read_run(
             caveats.append(Caveat("remote_code", name, code))
         if changed := model.get("resumed"):
             caveats.append(Caveat("resumed", name, ", ".join(changed)))
-        if outcome and task:
-            caveats += task_caveats(outcome, task)
-            caveats += data_caveats(task, outcome.entry.settings.length, digests)
+        if entry and task:
+            caveats += task_caveats(task, entry, task_means, files_changed)
+            caveats += data_caveats(task, entry.settings.length, digests)
         results.append(
             Result(
                 benchmark=benchmark.name if benchmark else "",
