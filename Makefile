@@ -46,8 +46,9 @@ test: $(VENV)/installed-dev browser sandbox lint
 test-deep: $(VENV)/installed-dev browser sandbox
 	$(PYTEST) $(DEEP)
 
-# Runs the tests that take minutes each.
+# Runs the tests that take minutes each, on Python 3.11 or later.
 test-long: $(VENV)/installed-dev browser sandbox
+	$(BIN)/pip install --quiet --no-deps --requirement .ci/judged-tasks.txt
 	$(PYTEST) -m long
 
 # Runs the tests and prints the share of lines that they run. This takes a fifth longer than `make test`.

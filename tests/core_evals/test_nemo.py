@@ -124,10 +124,11 @@ JUDGED = sorted({task.entry for task in MEDICAL.values() if task.is_judged})
 def test_judged_medical_tasks(task: str, tmp_path: Path) -> None:
     """HELM's judged medical tasks have the judges' scores and the statistics of summaries that need no GPU.
 
-    It needs `crfm-helm[summarization]`. What HELM gets from GitHub has stand-ins.
+    It needs the packages of `.ci/judged-tasks.txt`. What HELM gets from GitHub has stand-ins.
     """
-    for module in ("bert_score", "summ_eval", "openpyxl"):
-        pytest.importorskip(module)
+    for module in ("bert_score", "gin", "summ_eval", "openpyxl"):
+        reason = "make test-long installs the packages of .ci/judged-tasks.txt"
+        pytest.importorskip(module, reason=reason)
     licensed = {}
     if MEDICAL[task].data:
         licensed = write_licensed(task, tmp_path / "licensed")
@@ -157,7 +158,8 @@ def test_judged_medical_tasks(task: str, tmp_path: Path) -> None:
             )
             >= COUNT
         )
-    (name,) = [each for each in results["results"]["tasks"] if each.startswith(task)]
+    names = results["results"]["tasks"]
+    (name,) = [name for name in names if name.startswith(task)]
     found = scores_of(results, "tasks", name)
     assert found[f"{task}_accuracy"]["value"] == 4
     assert found[f"{task}_accuracy"]["stats"]["count"] == COUNT

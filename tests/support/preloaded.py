@@ -5,6 +5,7 @@ import importlib
 
 import yaml
 
+from helm_longctx.__main__ import ALLOCATIONS
 from helm_longctx.documents import site
 from tests.support import drawing, quick_yaml
 
@@ -30,6 +31,8 @@ MODULES = (
     "transformers",
 )
 
+gc.disable()  # because what is imported stays
+gc.set_threshold(ALLOCATIONS)
 for module in MODULES:
     importlib.import_module(module)
 quick_yaml.replace_load()
@@ -38,3 +41,4 @@ yaml.safe_load("")  # parses HELM's files here, once for all programs
 script = drawing.draw("javascript_bundle", site.EMBED)
 site.make_plot_script = lambda: str(script)
 gc.freeze()  # so that a fork's garbage collection does not copy these objects
+gc.enable()

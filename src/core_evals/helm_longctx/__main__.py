@@ -26,8 +26,8 @@ from core_evals.helm_longctx.settings import (
     name_model,
 )
 from helm_longctx.cli.main import main as run_command
-from helm_longctx.environment import is_installed, require_modules
-from helm_longctx.errors import InputError
+from helm_longctx.environment import is_installed
+from helm_longctx.errors import InputError, PreconditionError
 from helm_longctx.helm.errors import print_error
 from helm_longctx.judging.keys.client import describe_key, family_of
 from helm_longctx.run_settings import settings_in_use
@@ -80,15 +80,23 @@ def _log_judges(request: EvaluationRequest) -> None:
         print(f"helm-longctx: {about} for model: {judge['name']}", file=sys.stderr)
 
 
+def _require_modules(task: str) -> None:
+    """Raise an error if a module of a medical task is missing, before anything is sent."""
+    needs = MEDICAL[task].needs
+    missing = [module for module in needs if not is_installed(module)]
+    if missing:
+        raise PreconditionError(
+            f"config.params.task={task!r} needs {' and '.join(missing)}; install with: {INSTALL}"
+        )
+
+
 def main(text: str) -> None:
     """Run the evaluation that a request in JSON describes."""
     request = json.loads(text)
     try:
         name = request["params"]["task"]
         if name in MEDICAL:
-            require_modules(
-                MEDICAL[name].needs, f"config.params.task={name!r}", INSTALL
-            )
+            _require_modules(name)
             if MEDICAL[name].is_judged and not is_installed(SPACY_MODEL):
                 download = f"python -m spacy download {SPACY_MODEL}"
                 raise InputError(

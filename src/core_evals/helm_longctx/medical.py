@@ -63,14 +63,20 @@ class MedicalTask(NamedTuple):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """All modules that HELM itself does not require. HELM's metrics of judged tasks also need two."""
+        """All modules that HELM itself does not require. HELM's metrics of judged tasks also need three."""
         if self.is_judged:
-            return (*self.modules, "bert_score", "summ_eval")
+            return (*self.modules, "bert_score", "gin", "summ_eval")
         return self.modules
 
 
-INSTALL = "crfm-helm[medhelm,summarization]"
-"""What pip has to install for all modules of the tasks."""
+INSTALL = (
+    "pip install 'crfm-helm[medhelm]' gin-config && pip install --no-deps summ-eval"
+)
+"""What installs all modules of the tasks.
+
+HELM's extra `summarization` would also install blanc and pyemd, which summ-eval names and HELM does not use. They need
+versions of torch and NumPy below 2.
+"""
 
 SPACY_MODEL = "en_core_web_sm"
 """The module that HELM's metrics of judged tasks otherwise download when all requests are paid for."""

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import orjson
 import typer
-import yaml
 
 from helm_longctx.config.shared import (
     LocalPath,
@@ -18,6 +17,7 @@ from helm_longctx.config.shared import (
     complete_suite,
     fill_registries,
 )
+from helm_longctx.data.yaml_files import dump_yaml
 from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.boards import Board, make_boards, read_suite
@@ -94,7 +94,7 @@ def schema(
     content = schemas.add_groups(
         schemas.merge_schemas(ours, theirs, theirs_first=bool(other)), groups
     )
-    yaml.safe_dump(content, sys.stdout, sort_keys=False, allow_unicode=True)
+    sys.stdout.write(dump_yaml(content))
 
 
 def summarize(
@@ -187,7 +187,7 @@ def _copy_helms_schema(folder: Path) -> Path | None:
         return None
     content.pop("models", None)
     copy = folder / "own_schema.yaml"
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    text = dump_yaml(content)
     replace_file(copy, text.encode())
     return copy
 
@@ -291,6 +291,7 @@ def serve(
 
     change_server(server)
     # HELM's function reads `sys.argv`.
+    before = sys.argv
     sys.argv = [
         "helm-server",
         "--suite",
@@ -301,4 +302,7 @@ def serve(
         str(port),
     ]
     print(f"Open http://127.0.0.1:{port}/#/leaderboard", file=sys.stderr)
-    server.main()
+    try:
+        server.main()
+    finally:
+        sys.argv = before

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
+from yaml.composer import Composer
 
 from helm_longctx.errors import InputError
 
@@ -48,12 +49,27 @@ def _count_characters(node: Any, counts: dict[int, float]) -> float:
     return count
 
 
-class _Loader(BoundedAliases, yaml.SafeLoader):
-    pass
+if yaml.__with_libyaml__:
+    # libyaml parses in a sixth of the time. But its composer recurses in C, so that a deeply nested file would end the
+    # process; PyYAML's own composer raises a `RecursionError`.
 
+    class _Loader(BoundedAliases, Composer, yaml.CSafeLoader):
+        def __init__(self, stream: TextIO):
+            yaml.CSafeLoader.__init__(self, stream)
+            Composer.__init__(self)
 
-class _TextLoader(BoundedAliases, yaml.BaseLoader):
-    pass
+    class _TextLoader(BoundedAliases, Composer, yaml.CBaseLoader):
+        def __init__(self, stream: TextIO):
+            yaml.CBaseLoader.__init__(self, stream)
+            Composer.__init__(self)
+
+else:
+
+    class _Loader(BoundedAliases, yaml.SafeLoader):  # type: ignore[no-redef]
+        pass
+
+    class _TextLoader(BoundedAliases, yaml.BaseLoader):  # type: ignore[no-redef]
+        pass
 
 
 def load_yaml(file: TextIO, *, as_text: bool = False) -> Any:
@@ -86,6 +102,14 @@ def read_package_yaml(path: Path) -> Any:
         raise explain_yaml_error(path, error) from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
+
+
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def dump_yaml(content: Any) -> str:
+    """Return plain data as YAML, with mappings in their order. It is written with libyaml, where PyYAML has it."""
+    return str(yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True))
 
 
 def explain_yaml_error(path: Path, error: Exception) -> InputError:

@@ -75,12 +75,15 @@ def _read_objects(file: BinaryIO, margin: bytes) -> Iterator[dict[str, Any]]:
     ijson would read any layout. It takes several times as long, fails at NaN, which HELM writes, and replaces lone
     surrogates.
     """
+    inner = margin + b"  "
     first = margin + b"{\n"
     last = margin + b"}"
     end = margin[2:] + b"]"
     lines: list[bytes] = []
     for line in file:
-        if line == first:
+        if line.startswith(inner):  # nearly all lines
+            lines.append(line)
+        elif line == first:
             lines = [b"{"]
         elif line.startswith(last):
             yield parse(b"".join([*lines, b"}"]))

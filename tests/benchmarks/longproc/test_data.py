@@ -61,7 +61,7 @@ def test_malformed_rows(
     [
         (None, "No such file or directory"),
         ("- x", "it is not a YAML file with the field USER_PROMPT (TypeError)"),
-        ("{", "the file is not YAML: expected the node content, but found '<stream end>'; write plain YAML"),
+        ("'", "the file is not YAML: found unexpected end of stream; write plain YAML"),
         ("USER_PROMPT: '{story} {answer}'", "USER_PROMPT is not this task's template: unknown field 'answer'"),
         ("USER_PROMPT: '{story.__class__}'", "USER_PROMPT is not this task's template: unknown field 'story.__class__'"),
         ("USER_PROMPT: '{story:999}'", "USER_PROMPT is not this task's template: unknown field 'story'"),

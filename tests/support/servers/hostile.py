@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -100,12 +101,17 @@ def bomb(
     size: int, reply: dict[str, Any], status: int = 200, encoding: str = "gzip"
 ) -> Act:
     """Return an action that sends a reply and this number of spaces after it, which compress to a thousandth."""
-    body = json.dumps(reply).encode() + b" " * size
-    return send(
-        gzip.compress(body),
-        status,
-        **{"Content-Encoding": encoding, "Content-Type": "application/json"},
-    )
+
+    @cache  # Compressing takes as long as many tests, so it is not done while tests are collected.
+    def make() -> Act:
+        body = json.dumps(reply).encode() + b" " * size
+        return send(
+            gzip.compress(body),
+            status,
+            **{"Content-Encoding": encoding, "Content-Type": "application/json"},
+        )
+
+    return lambda handler: make()(handler)
 
 
 def stream(events: list[Any], again: Any = None, pause: float = 0.0) -> Act:

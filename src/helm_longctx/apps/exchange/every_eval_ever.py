@@ -18,8 +18,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from helm_longctx._version import VERSION
 from helm_longctx.apps.exchange.export import (
     TaskResult,
@@ -27,6 +25,7 @@ from helm_longctx.apps.exchange.export import (
     question_source,
     task_results,
 )
+from helm_longctx.data.yaml_files import dump_yaml
 from helm_longctx.documents.numbers import amount, range_text
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
@@ -358,10 +357,7 @@ def write_eval_results(
                 / f"{board.file_name}.yaml"
             )
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(
-                yaml.safe_dump(rows, sort_keys=False, allow_unicode=True),
-                encoding="utf-8",
-            )
+            path.write_text(dump_yaml(rows), encoding="utf-8")
             written += 1
             yield path, len(rows)
     if not written:
