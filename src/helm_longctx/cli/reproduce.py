@@ -87,7 +87,7 @@ def reproduce(
         return
     suite = arguments.get("suite")
     output_path = Path(arguments.get("output_path", "benchmark_output"))
-    reproduction.print_published(has_numbers=not suite)
+    reproduction.print_numbers(has_numbers=not suite)
     if suite:
         reproduction.print_comparison(suite_folder(output_path, suite))
     else:

@@ -107,7 +107,7 @@ def _run(config: RunConfig, prints: TextIO, given: Reproduction | None) -> None:
             fill_registries(config.local_path)
             plan = make_plan(config)
             estimates = plan.estimates() if config.dry_run or config.protocols else []
-        reproduction.print_published(has_numbers=config.dry_run)
+        reproduction.print_numbers(has_numbers=config.dry_run)
         if config.dry_run:
             _print_plan(plan, estimates)
         else:

@@ -85,7 +85,7 @@ VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
 """The score that a cut answer gets in each of them, or None if the answer is left out."""
 
 
-def replace_cut(
+def replace_cut_scores(
     rows: Iterable[InstanceScore], value: float | None, metrics: Iterable[str] = ()
 ) -> list[InstanceScore]:
     """Return answers where cut ones have another score, or are left out for None.
@@ -186,7 +186,7 @@ def task_statistics(
     if task and MAIN_METRIC in statistics:
         if any(row.values.get(CUT) for row in rows):
             for name, cut_value in VALUES.items():
-                replaced = replace_cut(rows, cut_value, task.headline)
+                replaced = replace_cut_scores(rows, cut_value, task.headline)
                 statistics[name] = _score_of(name, task, replaced)
         if errata:
             right = [row for row in rows if row.instance not in errata]

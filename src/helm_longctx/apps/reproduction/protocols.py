@@ -55,7 +55,7 @@ class Reproduction:
     release: Sequence[ReleaseRow] = ()
     published: str = ""
 
-    def print_published(self, has_numbers: bool = True) -> None:
+    def print_numbers(self, has_numbers: bool = True) -> None:
         """Print what is measured.
 
         Args:
