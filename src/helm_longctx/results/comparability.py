@@ -123,7 +123,7 @@ class Caveat(NamedTuple):
         }[self.kind]
 
 
-def have_files_changed(entry: Entry, files: str | None) -> bool:
+def do_files_differ(entry: Entry, files: str | None) -> bool:
     """Whether the user's own files have changed since a run.
 
     Args:

@@ -20,7 +20,7 @@ from helm_longctx.results.comparability import (
     GENERATED,
     Caveat,
     data_caveats,
-    have_files_changed,
+    do_files_differ,
     task_caveats,
 )
 from helm_longctx.results.statistics.intervals import (
@@ -577,9 +577,7 @@ def read_run(
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
     means = _read_means(path / STATS, is_ours=entry is not None)
-    files_changed = entry is not None and have_files_changed(
-        entry, arguments.get("files")
-    )
+    files_changed = entry is not None and do_files_differ(entry, arguments.get("files"))
     tasks = entry.tasks if entry else ()
     judge = entry.settings.judge if entry else ""
     # Answers that no judge has seen compare with those of the official judge.
