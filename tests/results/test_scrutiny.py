@@ -26,7 +26,7 @@ from helm_longctx.results.reading import (
     WITHOUT_ERRORS,
     Statistic,
     read_results,
-    replace_cut,
+    replace_cut_scores,
     without_ends,
 )
 from helm_longctx.results.statistics.intervals import Interval
@@ -75,7 +75,8 @@ def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
     """The score is between the bounds, and the bounds are those of a mean over questions of the replaced scores."""
     score = mean_over_questions(answers)
     wrong, left_out, best = (
-        mean_over_questions(replace_cut(answers, value)) for value in (0.0, None, 1.0)
+        mean_over_questions(replace_cut_scores(answers, value))
+        for value in (0.0, None, 1.0)
     )
     having = [answer for answer in answers if answer.score is not None]
     if not having:
