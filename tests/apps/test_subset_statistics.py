@@ -94,8 +94,8 @@ def test_an_agreement_is_the_mean_of_thirty_draws() -> None:
         for _ in range(30)
     ]
     expected = np.mean([spearman(draw[:, 1, 0], reference).rho for draw in draws])
-    found = agreement(scores, Subset((1,), (0,), share, 0.0, 0.0), reference, seed=7)
-    assert found.rho == pytest.approx(expected, abs=1e-9)
+    agreed = agreement(scores, Subset((1,), (0,), share, 0.0, 0.0), reference, seed=7)
+    assert agreed.rho == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("wish", [0.8, 0.9, 0.97])
