@@ -1,4 +1,4 @@
-"""Intervals of means at the level of `level.py` (over questions, clusters of questions, and means), and summaries of scores over lengths."""
+"""Intervals of means over questions, clusters and means, at the level of `level.py`; summaries of scores over lengths."""
 
 import math
 from collections import Counter
