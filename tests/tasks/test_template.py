@@ -47,8 +47,8 @@ def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
     }
     user = task.template.render(fields).user_turn
     assert task.template.parse(user) == {name: fields[name] for name in names}
-    found = task.template.parse(task.template.render(fields).text("completion"))
-    assert found == {name: fields[name] for name in task.template.names}
+    template = task.template.parse(task.template.render(fields).text("completion"))
+    assert template == {name: fields[name] for name in task.template.names}
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
