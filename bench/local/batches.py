@@ -16,39 +16,25 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from bench.local.checkpoints import write_questions
+
+from helm_longctx.environment import ignore_broken_torchvision
+from helm_longctx.models.local.model import Generation, LocalRequest
+from helm_longctx.models.local.packaged import SMOLLM2, find_model
+from helm_longctx.models.local.weights import Weights
 
 TOKENS = 2000
 ANSWER = 16
 PER_CONTEXT = 5
 BATCH = 16
-
-OURS = """
-import json, sys, time
-import torch
-from transformers import AutoTokenizer
-from helm_longctx.environment import ignore_broken_torchvision
-from helm_longctx.models.local.model import Job
-from helm_longctx.models.local.weights import Weights
-path, way, tokens, batch = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-torch.set_num_threads(2)
-ignore_broken_torchvision()
-tokenizer = AutoTokenizer.from_pretrained(path)
-model = Weights.find(path, None, "float32", None).load()
-jobs = [Job(tokenizer(text)["input_ids"], tokens, frozenset(), None, 2048, False) for text in json.load(sys.stdin)]
-model.generate(Job(jobs[0].prompt[:64], 2, frozenset(), None, 2048, False))
-start, wall = time.process_time(), time.time()
-if way == "one":
-    found = [model.generate(job) for job in jobs]
-else:
-    parts = [jobs[first : first + batch] for first in range(0, len(jobs), batch)]
-    found = [each for part in parts for each in model.generate_all(part, batch)]
-print(json.dumps([time.process_time() - start, time.time() - wall, [each.tokens for each in found]]))
-"""
 
 LM_EVAL = """
 import json, sys, time
@@ -66,6 +52,74 @@ start, wall = time.process_time(), time.time()
 answers = model.generate_until(asked, disable_tqdm=True)
 print(json.dumps([time.process_time() - start, time.time() - wall, len(answers)]))
 """
+
+
+class Timed(NamedTuple):
+    """Args: seconds of processor time, seconds by the clock, and the tokens of each answer, or their number."""
+
+    processor_seconds: float
+    seconds: float
+    answers: Any
+
+
+def answer_prompts(path: str, prompts: list[str], has_batches: bool) -> Timed:
+    """Answer prompts with our client, in batches of `BATCH` or one at a time."""
+    import torch
+    from transformers import AutoTokenizer
+
+    torch.set_num_threads(2)
+    ignore_broken_torchvision()
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    model = Weights.find(path, None, "float32", None).load()
+    requests = [
+        LocalRequest(
+            prompt=tokenizer(text)["input_ids"],
+            max_tokens=ANSWER,
+            stop_ids=frozenset(),
+            is_finished=None,
+            chunk_size=2048,
+            reuse_prefix=False,
+        )
+        for text in prompts
+    ]
+    # What happens only once does not count.
+    model.generate(replace(requests[0], prompt=requests[0].prompt[:64], max_tokens=2))
+    start = time.process_time()
+    begin = time.time()
+    generations: list[Generation | Exception] = []
+    if has_batches:
+        for first in range(0, len(requests), BATCH):
+            generations += model.generate_all(requests[first : first + BATCH], BATCH)
+    else:
+        generations += [model.generate(request) for request in requests]
+    seconds = time.time() - begin
+    answers = []
+    for generation in generations:
+        if isinstance(generation, Exception):
+            raise generation
+        answers.append(list(generation.tokens))
+    return Timed(
+        processor_seconds=time.process_time() - start,
+        seconds=seconds,
+        answers=answers,
+    )
+
+
+def answer_in_process(path: str, prompts: list[str], has_batches: bool) -> Timed:
+    """Answer prompts with our client in a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(answer_prompts, path, prompts, has_batches).result()
+
+
+def answer_with_lm_eval(python: str, path: str, prompts: list[str]) -> Timed:
+    """Answer prompts with lm-evaluation-harness, by the Python of its environment."""
+    command = [python, "-c", LM_EVAL, path, "", str(ANSWER), str(BATCH)]
+    done = subprocess.run(
+        command, input=json.dumps(prompts), capture_output=True, text=True
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    return Timed(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def make_prompts(path: str, questions: int, per_context: int) -> list[str]:
@@ -128,49 +182,35 @@ def main() -> None:
         "--differences", metavar="DTYPE", help="a type of numbers, such as bfloat16"
     )
     options = parser.parse_args()
-    from helm_longctx.environment import ignore_broken_torchvision
-    from helm_longctx.models.local.packaged import SMOLLM2, find_model
-
     ignore_broken_torchvision()
     path = find_model(SMOLLM2)
     if options.differences:
         count_differences(path, options.differences, options.questions)
         return
-    ways = {
-        "one at a time": (sys.executable, OURS, "one"),
-        "batches": (sys.executable, OURS, "batches"),
-    }
-    if options.lm_eval:
-        ways["lm-evaluation-harness"] = (options.lm_eval, LM_EVAL, "")
     for kind in options.kinds.split(","):
-        prompts = json.dumps(
-            make_prompts(
-                path, options.questions, PER_CONTEXT if kind == "shared" else 1
-            )
-        )
-        answers = {}
-        for name, (python, code, way) in ways.items():
-            command = [python, "-c", code, path, way, str(ANSWER), str(BATCH)]
-            done = subprocess.run(
-                command, input=prompts, capture_output=True, text=True
-            )
-            if done.returncode:
-                raise SystemExit(done.stderr[-2000:])
-            seconds, wall, answers[name] = json.loads(done.stdout.splitlines()[-1])
-            print(
-                f"{kind:7} {name:22} {seconds:8.1f} s of processor time, {wall:8.1f} s by the clock",
-                flush=True,
-            )
-        same = sum(
-            one == other
-            for one, other in zip(
-                answers["one at a time"], answers["batches"], strict=True
-            )
-        )
+        per_context = PER_CONTEXT if kind == "shared" else 1
+        prompts = make_prompts(path, options.questions, per_context)
+        single = answer_in_process(path, prompts, has_batches=False)
+        print_times(kind, "one at a time", single)
+        batched = answer_in_process(path, prompts, has_batches=True)
+        print_times(kind, "batches", batched)
+        if options.lm_eval:
+            peer = answer_with_lm_eval(options.lm_eval, path, prompts)
+            print_times(kind, "lm-evaluation-harness", peer)
+        pairs = zip(single.answers, batched.answers, strict=True)
+        same = sum(one == other for one, other in pairs)
         print(
             f"{kind:7} {same} of {options.questions} answers have the same tokens",
             flush=True,
         )
+
+
+def print_times(kind: str, name: str, timed: Timed) -> None:
+    """Print a line with the seconds of a program."""
+    print(
+        f"{kind:7} {name:22} {timed.processor_seconds:8.1f} s of processor time, {timed.seconds:8.1f} s by the clock",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
