@@ -25,9 +25,12 @@ MODULES = (
     "helm_longctx.runner",
     "helm_longctx.runner.batches.collection",
     "helm_longctx.runner.rejudge",
-    "anthropic",
-    "openai",
+    "anthropic.resources",
+    "genai_prices",
+    "httpcore",
+    "openai.resources",
     "pandas",
+    "tokenizers.processors",
     "transformers",
 )
 
