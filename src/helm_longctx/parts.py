@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.process_state import undo_at_end
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -64,6 +65,7 @@ def import_user_module(name: str) -> ModuleType:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.append(folder)
+        undo_at_end(partial(sys.path.remove, folder))
     return import_module(name)
 
 

@@ -115,16 +115,11 @@ class RunSettings:
         """Use these settings while the block runs."""
         global _in_use
         before = _in_use
-        self.keep()
+        _in_use = self
         try:
             yield
         finally:
             _in_use = before
-
-    def keep(self) -> None:
-        """Use these settings from now on."""
-        global _in_use
-        _in_use = self
 
 
 # One value for the process, not one for each thread: requests are sent by threads of our own and of HELM, and calls of

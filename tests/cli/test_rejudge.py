@@ -102,6 +102,9 @@ def test_another_judges_suite(command: Command, servers: dict[str, Server]) -> N
     assert (
         command("rejudge", own, "--suite", "s", "--judge", "my/b", "--to", "other") == 0
     )
+    # Its verdicts are in the request cache. Each command asks once whether the judge answers.
+    assert len(servers["b"].calls) == asked + 1
+    asked = len(servers["a"].calls)
     assert (
         command("rejudge", own, "--suite", "s", "--judge", "my/a", "--to", "other") == 2
     )
@@ -109,7 +112,7 @@ def test_another_judges_suite(command: Command, servers: dict[str, Server]) -> N
         "to='other': this suite has any_jsonl:metric=rubric,length=4k,path=own,judge=my_b,"
         in command.err
     )
-    assert len(servers["b"].calls) == asked
+    assert len(servers["a"].calls) == asked
 
 
 def test_a_run_whose_folder_cannot_be_written(

@@ -14,10 +14,12 @@ from helm_longctx.config.shared import (
     SuiteOption,
     fill_registries,
     hide_chatter,
+    log_from,
 )
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
+from helm_longctx.process_state import change_until_end
 from helm_longctx.results.suite import suite_folder
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ _SomeRuns = Annotated[
 
 
 def show_batch_log() -> None:
-    """Show the progress of batches, which is logged at the level INFO. `main` hides that."""
-    logging.getLogger("helm_longctx.runner.batches").setLevel(logging.INFO)
+    """Show the progress of batches, which is logged at the level INFO, until the command ends. `main` hides that."""
+    change_until_end(log_from("helm_longctx.runner.batches", logging.INFO))
 
 
 @app.callback()

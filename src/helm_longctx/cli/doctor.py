@@ -418,9 +418,10 @@ def _tiny_run() -> Iterator[_Finding]:
 @contextmanager
 def _without_disturbance() -> Iterator[None]:
     """Log nothing, and ignore the user's mirror: one that lacks data must not stop a run that needs none."""
+    before = logging.root.manager.disable
     logging.disable()
     try:
         with replace(settings_in_use(), mirror=None).use():
             yield
     finally:
-        logging.disable(logging.NOTSET)
+        logging.disable(before)

@@ -15,6 +15,7 @@ from helm_longctx.config.shared import LOG_FORMAT
 from helm_longctx.environment import check_encoding
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
+from helm_longctx.process_state import giving_back
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
 
@@ -124,6 +125,11 @@ class _Commands(TyperGroup):
         if command is not None:
             command.help = command.help or BY_NAME[cmd_name].read_help()
         return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. A program that runs several runs each as if it were alone."""
+        with giving_back():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, also from other packages."""

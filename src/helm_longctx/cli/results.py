@@ -291,6 +291,7 @@ def serve(
 
     change_server(server)
     # HELM's function reads `sys.argv`.
+    before = sys.argv
     sys.argv = [
         "helm-server",
         "--suite",
@@ -301,4 +302,7 @@ def serve(
         str(port),
     ]
     print(f"Open http://127.0.0.1:{port}/#/leaderboard", file=sys.stderr)
-    server.main()
+    try:
+        server.main()
+    finally:
+        sys.argv = before

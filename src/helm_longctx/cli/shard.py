@@ -14,6 +14,7 @@ from helm_longctx.config.shared import (
     SuiteOption,
     make_specs,
 )
+from helm_longctx.process_state import change_until_end
 
 
 @takes_options(SELECTION)
@@ -59,7 +60,7 @@ def shard(
     With all/N this command starts the N processes on this machine, each with a GPU of its own if there are any, and
     completes the runs. So a model of this machine is loaded once on each GPU.
     """
-    from helm_longctx.helm.registry import set_up_logging
+    from helm_longctx.helm.registry import show_log
     from helm_longctx.runner.machines.shards import (
         OneShard,
         divide_paces,
@@ -68,7 +69,7 @@ def shard(
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
     from helm_longctx.runs.journal import Shard
 
-    set_up_logging()
+    change_until_end(show_log())
     chosen = None
     if part.startswith("all/"):
         count = Shard.parse(f"1/{part.removeprefix('all/')}").total

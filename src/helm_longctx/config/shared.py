@@ -22,6 +22,7 @@ import typer
 from helm_longctx.data.yaml_files import load_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.process_state import change_until_end
 from helm_longctx.redaction.logs import redact_logs
 from helm_longctx.redaction.text import register_environment
 
@@ -109,6 +110,7 @@ def fill_registries(local_path: Path) -> None:
     """Register what `helm-run` registers at its start, or raise an `InputError`.
 
     These are HELM's own models and deployments, the ones in the YAML files of `local_path`, and this package's plugin.
+    At the end of the command or the call they are forgotten, so that the next one knows only its own.
     """
     import helm_longctx.plugin  # noqa: F401
     from helm_longctx.helm.patches import (
@@ -117,7 +119,9 @@ def fill_registries(local_path: Path) -> None:
         yaml_reader,
     )
     from helm_longctx.helm.registry import register_builtin_models
+    from helm_longctx.models.registration import restore_registries
 
+    change_until_end(restore_registries())
     log_what_helm_prints()
     with yaml_reader(load_with_libyaml):
         register_builtin_models()
@@ -145,7 +149,9 @@ def register_local_path(local_path: Path) -> None:
     """Register what a user's `local_path` describes. Raises an `InputError` if HELM cannot read a file of it."""
     from helm_longctx.helm.patches import yaml_reader
     from helm_longctx.helm.registry import register_folder
+    from helm_longctx.models.registration import restore_registries
 
+    change_until_end(restore_registries())
     try:
         with yaml_reader(load_yaml):
             register_folder(local_path)
@@ -211,7 +217,7 @@ def make_specs(
 
 
 @contextmanager
-def _log_from(name: str, level: int | str) -> Iterator[None]:
+def log_from(name: str, level: int | str) -> Iterator[None]:
     """Log the messages of a logger from a level on while the block runs."""
     log = logging.getLogger(name)
     before = log.level
@@ -224,7 +230,7 @@ def _log_from(name: str, level: int | str) -> Iterator[None]:
 
 def without_helms_log() -> AbstractContextManager[None]:
     """Turn off HELM's log for a block: its clients log tracebacks, and our commands report errors."""
-    return _log_from("helm", logging.CRITICAL)
+    return log_from("helm", logging.CRITICAL)
 
 
 @contextmanager
@@ -240,7 +246,7 @@ def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
         helms = logging.ERROR
         ours = logging.ERROR
     filtered = nullcontext(sys.stderr) if verbose else _filter_log()
-    with _log_from("helm", helms), _log_from("helm_longctx", ours), filtered as prints:
+    with log_from("helm", helms), log_from("helm_longctx", ours), filtered as prints:
         yield prints
 
 

@@ -10,12 +10,14 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from helm_longctx.data.download import SingleFile, Source, check_space, sha256_of
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import unzip
 from helm_longctx.errors import InputError
+from helm_longctx.process_state import undo_at_end
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,10 @@ class SentenceModel(Source):
         """Whether NLTK has the model, in its own folders or under the data root, where NLTK then looks for it."""
         import nltk.data  # late, because it takes a second
 
-        if all(map(root.has, self.paths)) and str(root / FOLDER) not in nltk.data.path:
-            nltk.data.path.append(str(root / FOLDER))
+        folder = str(root / FOLDER)
+        if all(map(root.has, self.paths)) and folder not in nltk.data.path:
+            nltk.data.path.append(folder)
+            undo_at_end(partial(nltk.data.path.remove, folder))
         try:
             nltk.data.find(f"{_NAME}/")
         except LookupError:

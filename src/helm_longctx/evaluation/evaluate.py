@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.process_state import giving_back, lending_process
 
 _ANYWAY: Literal["anyway"] = "anyway"
 """The value of `resume` that goes on with another version of a model."""
@@ -96,7 +97,12 @@ def evaluate(
     with interruptible(lambda: "answers are kept; resume=True continues"), take_turn():
         given = _describe_models(model, name, tokenizer, context, batch_size)
         options = _read_options(given_arguments, given)
-        with show_log(), set_log_levels(quiet, verbose):
+        with (
+            lending_process(),
+            giving_back(),
+            show_log(),
+            set_log_levels(quiet, verbose),
+        ):
             return _make_runs(options, given, resume)
 
 
@@ -213,7 +219,6 @@ def _make_runs(
     from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult
     from helm_longctx.helm.registry import runner_error
-    from helm_longctx.models.registration import restore_registries
     from helm_longctx.results.reading import read_results
     from helm_longctx.results.suite import suite_path
     from helm_longctx.tasks.registry import BENCHMARKS
@@ -223,7 +228,6 @@ def _make_runs(
     with ExitStack() as stack:
         stack.enter_context(make_settings(config).use())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stack.enter_context(restore_registries())
         fill_registries(config.local_path)
         for model in objects.values():
             stack.enter_context(register(model, folder))

@@ -268,7 +268,7 @@ def _describe_transformers(
     if cache := getattr(model.generation_config, "cache_implementation", None):
         allowed = "a function that calls model.generate, because prompts are read in chunks into a cache of another kind"
         raise bad_argument("evaluate", "cache_implementation", cache, allowed)
-    loaded = TransformersModel(model, tokenizer, model.training, batch)
+    loaded = TransformersModel(model, tokenizer, batch)
     facts = {}
     for key in ("path", "commit", "dtype", "attn_implementation"):
         facts[key] = getattr(loaded, key)

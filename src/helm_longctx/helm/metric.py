@@ -31,6 +31,7 @@ from helm_longctx.failures import Failure
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.results import answer_of, failure_of, is_output_cut, usage_of
 from helm_longctx.tasks.answer import Answer, Usage
+from helm_longctx.tasks.answer_values import AnswerValues
 from helm_longctx.tasks.judge_scores import JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import (
     GENERATED_DATA,
@@ -133,7 +134,7 @@ class LongContextMetric(Metric):
         HELM's threads slow down scorers, and its search for the worst perturbations takes as long as the scores.
         """
         trials: dict[int, dict[MetricName, Stat]] = defaultdict(dict)
-        rows = _AnswerRows()
+        rows = AnswerRows()
         for state in sorted(
             scenario_state.request_states, key=lambda state: state.train_trial_index
         ):
@@ -145,7 +146,10 @@ class LongContextMetric(Metric):
             rows.add(state, values)
             of_trial = trials[state.train_trial_index]
             for name, value in values:
-                of_trial.setdefault(name, Stat(name)).add(value)
+                stat = of_trial.get(name)
+                if stat is None:
+                    stat = of_trial[name] = Stat(name)
+                stat.add(value)
         total: dict[MetricName, Stat] = {}
         for of_trial in trials.values():
             worst = [*_worst_cases(of_trial.values())]
@@ -344,7 +348,7 @@ class LongContextMetric(Metric):
             yield stat
 
 
-class _AnswerRows:
+class AnswerRows:
     """A list of the statistics of answers, whose HELM objects, ten times as large, are made when it is read."""
 
     def __init__(self) -> None:
@@ -376,6 +380,21 @@ class _AnswerRows:
             for name, value in zip(names, values, strict=True):
                 stats.append(Stat(name).add(value))
             yield PerInstanceStats(instance, None, trial, stats)
+
+    def read_values(self) -> Iterator[AnswerValues]:
+        """Yield the statistics that have a value, without HELM's objects."""
+        for instance, trial, names, numbers in self._rows:
+            values = {}
+            for name, number in zip(names, numbers, strict=True):
+                # HELM writes no statistic without a value, and none that is not a number.
+                if number is not None and not math.isnan(number):
+                    values[name.name] = float(number)
+            yield AnswerValues(
+                task=names[0].sub_split or "",
+                instance=instance,
+                repeat=trial,
+                values=values,
+            )
 
 
 @cache

@@ -44,6 +44,7 @@ from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.sending import OpensStore, store_watch
 from helm_longctx.models.apis.transport import LimitedBody, guard_library
+from helm_longctx.process_state import begin_work, is_idle
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught, warn_once
 from helm_longctx.redaction.origin import check_origin, is_direct
@@ -73,12 +74,14 @@ class Patch:
         owner: the function's module, or `module:Class`.
         parameters: the names of all parameters in order, on which the replacement relies.
         replacement: (HELM's function, and its arguments) → what the caller gets.
+        of_runs: whether `apply_patches` applies it. In a user's process it has no effect between calls of ours.
     """
 
     owner: str
     name: str
     parameters: tuple[str, ...]
     replacement: Callable[..., Any]
+    of_runs: bool = False
 
     def apply(self) -> bool:
         """Replace the function once, and return whether that was now; an `UnsupportedHelmError` if HELM's has changed."""
@@ -107,6 +110,8 @@ class Patch:
 
         @functools.wraps(theirs)
         def ours(*arguments: Any, **named: Any) -> Any:
+            if self.of_runs and is_idle():
+                return theirs(*arguments, **named)
             return self.replacement(theirs, *arguments, **named)
 
         setattr(ours, _MARK, True)
@@ -136,7 +141,7 @@ def _replaces(
         names = (
             parameters.split() or list(inspect.signature(replacement).parameters)[1:]
         )
-        patch = Patch(owner, name, tuple(names), replacement)
+        patch = Patch(owner, name, tuple(names), replacement, of_runs)
         if of_runs:
             _OF_RUNS.append(patch)
         return patch
@@ -505,6 +510,7 @@ def has_our_adapter() -> bool:
 def apply_patches() -> None:
     """Change HELM (caches, redaction, warnings, times), or raise an `UnsupportedHelmError`. Idempotent."""
     check_records()
+    begin_work()
     # This comes before anything is logged.
     register_environment()
     redact_logs()

@@ -5,7 +5,9 @@ HELM is imported when a function is called, because most commands start without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,11 +83,22 @@ def register_folder(path: Path) -> None:
     register_configs_from_directory(str(path))
 
 
-def set_up_logging() -> None:
-    """Let HELM write its log to the terminal, as `helm-run` does."""
+@contextmanager
+def show_log() -> Iterator[None]:
+    """Let HELM write its log to the terminal in the block, as `helm-run` does."""
     from helm.common.hierarchical_logger import setup_default_logging
 
+    log = logging.getLogger("helm")
+    level = log.level
+    propagates = log.propagate
+    handlers = list(log.handlers)
     setup_default_logging(None)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.propagate = propagates
+        log.handlers[:] = handlers
 
 
 def runner_error() -> type[Exception]:

@@ -46,7 +46,9 @@ with it. It needs no download."""
 
 @contextmanager
 def restore_registries() -> Iterator[None]:
-    """Give HELM's registries the entries again that they had before the block."""
+    """Give HELM's registries the entries again that they had before the block, and HELM its output folder."""
+    from helm.benchmark import runner
+
     listed: tuple[list[Any], ...] = (
         models.ALL_MODELS_METADATA,
         deployments.ALL_MODEL_DEPLOYMENTS,
@@ -59,6 +61,7 @@ def restore_registries() -> Iterator[None]:
     )
     lists_before = [[*entries] for entries in listed]
     names_before = [{**entries} for entries in named]
+    output_path = runner.get_benchmark_output_path()
     try:
         yield
     finally:
@@ -68,6 +71,7 @@ def restore_registries() -> Iterator[None]:
         for names, entries_before in zip(named, names_before, strict=True):
             names.clear()
             names.update(entries_before)
+        runner.set_benchmark_output_path(output_path)
 
 
 def register() -> None:

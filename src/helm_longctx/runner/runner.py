@@ -27,6 +27,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.helm.errors import refuse_runs
+from helm_longctx.helm.metric import AnswerRows
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.run_specs import fetch_entries
 from helm_longctx.helm.scenario import LongContextScenario, scenario_root
@@ -81,6 +82,7 @@ from helm_longctx.runs.helm_files import write_helm_files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.records import make_records, write_run
+from helm_longctx.tasks.answer_values import AnswerValues
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 
@@ -127,10 +129,11 @@ def runner_arguments(
 
 def evaluate(
     runner: Runner, spec: RunSpec, state: ScenarioState
-) -> tuple[list[Stat], Iterator[PerInstanceStats]]:
+) -> tuple[list[Stat], Iterator[PerInstanceStats | AnswerValues]]:
     """Return the statistics of the whole run and of each instance, from the run's metrics, as HELM computes them.
 
-    Those of instances are made when they are read, because they need more memory than all prompts and answers.
+    Those of instances are made when they are read, because they need more memory than all prompts and answers. Those of
+    our metric are not made into HELM's objects.
     """
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
@@ -145,10 +148,15 @@ def evaluate(
     stats = []
     for result in results:
         stats += result.aggregated_stats
+    has_records = spec.adapter_spec.method == ADAPTER_METHOD
 
-    def list_rows() -> Iterator[PerInstanceStats]:
+    def list_rows() -> Iterator[PerInstanceStats | AnswerValues]:
         for result in results:
-            for row in result.per_instance_stats:
+            rows = result.per_instance_stats
+            if isinstance(rows, AnswerRows) and has_records:
+                yield from rows.read_values()
+                continue
+            for row in rows:
                 yield from remove_per_instance_stats_nans([row])
 
     return remove_stats_nans(stats), list_rows()

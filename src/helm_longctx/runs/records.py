@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,8 @@ from helm_longctx.runs.helm_files import (
 )
 from helm_longctx.runs.prompts import to_text
 from helm_longctx.runs.state_changes import StateChange, apply_change, find_changes
-from helm_longctx.tasks.answer import Answer, AnswerFacts
+from helm_longctx.tasks.answer import Answer
+from helm_longctx.tasks.answer_values import AnswerValues
 from helm_longctx.tasks.sample import Sample
 
 RECORDS = "records.jsonl.zst"
@@ -293,14 +294,12 @@ def _make_result(answer: Answer) -> dict[str, Any]:
     earlier = []
     for text in answer.earlier:
         earlier.append({"text": text, "logprob": 0, "tokens": []})
-    names = [part.name for part in fields(AnswerFacts)]
-    facts = AnswerFacts(**{name: getattr(answer, name) for name in names})
     result = {
         "success": answer.failure is None,
         "embedding": [],
         "completions": [completion, *earlier],
         "cached": answer.is_cached,
-        "facts": {"sent": {}, **facts.to_json()},
+        "facts": {"sent": {}, **answer.facts_to_json()},
     }
     if answer.seconds is not None:
         result["request_time"] = answer.seconds
@@ -511,16 +510,24 @@ def _read_statistics(run: Path) -> dict[_Key, dict[str, float]]:
 
 
 def make_records(
-    states: Iterable[RequestState], rows: Iterable[PerInstanceStats]
+    states: Iterable[RequestState], rows: Iterable[PerInstanceStats | AnswerValues]
 ) -> Iterator[QuestionRecord]:
     """Yield the records of request states and rows of statistics, which have nearly always the same order.
 
     Args:
         states: HELM's objects. One at a time is in memory.
-        rows: the same.
+        rows: the same, or what our metric makes in their place.
     """
-    statistics = (_read_values(_shorten_row(row)) for row in rows)
-    return _add_values(map(_to_answered, states), statistics)
+    return _add_values(map(_to_answered, states), map(_read_row, rows))
+
+
+def _read_row(
+    row: PerInstanceStats | AnswerValues,
+) -> Mapping[_Key, Mapping[str, float]]:
+    """Return the statistics of a row, by the record that they are of."""
+    if isinstance(row, AnswerValues):
+        return {((row.task, row.instance, row.repeat), ""): row.values}
+    return _read_values(_shorten_row(row))
 
 
 def _to_answered(state: RequestState) -> tuple[State, Answer | None]:

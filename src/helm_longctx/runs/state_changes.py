@@ -20,19 +20,28 @@ def find_changes(
         for name in before.keys() - after.keys():
             yield [[*path, name]]
         for name, value in after.items():
-            if name in before:
-                yield from find_changes(before[name], value, (*path, name))
-            else:
+            if name not in before:
                 yield [[*path, name], value]
+            elif not _is_same_leaf(before[name], value):
+                yield from find_changes(before[name], value, (*path, name))
     elif (
         isinstance(before, list)
         and isinstance(after, list)
         and len(before) == len(after)
     ):
         for number, value in enumerate(after):
-            yield from find_changes(before[number], value, (*path, number))
-    elif type(before) is not type(after) or before != after:
+            if not _is_same_leaf(before[number], value):
+                yield from find_changes(before[number], value, (*path, number))
+    elif not _is_same_leaf(before, after):
         yield [[*path], after]
+
+
+_LEAVES = (str, int, float, bool, type(None))
+
+
+def _is_same_leaf(before: Any, after: Any) -> bool:
+    """Whether two values are no objects or lists, and equal. 1, 1.0 and True differ in JSON."""
+    return type(before) is type(after) and type(after) in _LEAVES and before == after
 
 
 def apply_change(change: StateChange, content: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from helm_longctx.failures import Ending, Failure, Problem, ending_of
@@ -211,11 +211,18 @@ class AnswerFacts:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are known as plain data."""
+        return self._list_known(type(self))
+
+    def facts_to_json(self) -> dict[str, Any]:
+        """Return the facts that are known as plain data, without the further fields of an answer."""
+        return self._list_known(AnswerFacts)
+
+    def _list_known(self, kind: Any) -> dict[str, Any]:
         plain = {}
-        for part in fields(self):
-            value = getattr(self, part.name)
-            if not _is_unknown(value):
-                plain[part.name] = _to_plain(value)
+        for name in _field_names(kind):
+            value = getattr(self, name)
+            if value is not None and value != {}:
+                plain[name] = _to_plain(value)
         return plain
 
 
@@ -226,11 +233,14 @@ def make_distributions(
     return tuple(tuple(map(Distribution._make, part)) for part in parts)
 
 
-def _is_unknown(value: Any) -> bool:
-    return value is None or value == {}
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(part.name for part in fields(kind))
 
 
 def _to_plain(value: Any) -> Any:
+    if isinstance(value, str | float | int | dict) and not isinstance(value, Failure):
+        return value
     if isinstance(value, Failure):
         return value.value
     if isinstance(value, AnswerFacts):

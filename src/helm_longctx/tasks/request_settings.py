@@ -81,7 +81,10 @@ class RequestSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Return what differs from the defaults as JSON data."""
-        data = {}
+        data: dict[str, Any] = {}
+        # Each sample is made into JSON several times, and nearly all have the defaults.
+        if self == DEFAULT_REQUEST:
+            return data
         for name in ("style", "truncation", "metric"):
             if getattr(self, name) != getattr(DEFAULT_REQUEST, name):
                 data[name] = getattr(self, name)

@@ -81,13 +81,15 @@ class Sample:
         """Return the sample as JSON data for `extra_data`, without fields that are None and without empty marks."""
         data = {}
         for name, value in vars(self).items():
-            if isinstance(value, RequestSettings):
-                value = value.to_json() or None
-            elif isinstance(value, tuple):
-                value = list(value)
-            if value is None or (name == "marks" and not value):
+            if value is None:
                 continue
+            if isinstance(value, tuple):
+                value = list(value)
             data[name] = value
+        data["request"] = self.request.to_json()
+        for name in ("marks", "request"):
+            if not data[name]:
+                del data[name]
         return data
 
     @classmethod

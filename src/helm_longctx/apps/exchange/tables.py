@@ -10,6 +10,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -202,6 +203,16 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     yield from make_runs(rows, entry)
 
 
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let `csv` read the longest fields in the block. Its limit is one for the process."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def _rows(path: Path) -> Iterator[_Row]:
     try:
         if path.suffix == ".parquet":
@@ -210,12 +221,14 @@ def _rows(path: Path) -> Iterator[_Row]:
             for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
                 yield from batch.to_pylist()
             return
-        csv.field_size_limit(_LONGEST_FIELD)
-        with path.open(
-            encoding="utf-8-sig",
-            errors="surrogatepass",
-            newline="",
-        ) as file:
+        with (
+            _long_fields(),
+            path.open(
+                encoding="utf-8-sig",
+                errors="surrogatepass",
+                newline="",
+            ) as file,
+        ):
             table = csv.DictReader(file, strict=True)
             is_ours = _OWN_COLUMN in (table.fieldnames or ())
             for row in table:

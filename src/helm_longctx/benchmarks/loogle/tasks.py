@@ -8,6 +8,7 @@ b280201; rouge 1.0.1, rouge_score.py. Where the official code raises an error, t
 import ast
 import json
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -70,6 +71,9 @@ def _score_text(record: Record, summary: bool) -> Scores:
     }
 
 
+_filters_lock = threading.Lock()
+
+
 def _bleu(output: str, reference: str, order: int) -> float:
     """Return the precision of n-grams of one order alone, with BLEU's penalty."""
     from nltk.translate.bleu_score import (
@@ -77,7 +81,8 @@ def _bleu(output: str, reference: str, order: int) -> float:
     )  # late, because nltk takes a second
 
     words, wanted = (text.replace("\n", " ").split() for text in (output, reference))
-    with warnings.catch_warnings():
+    # Python's filters are one list for all threads. Two that change it at once would leave it changed.
+    with _filters_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about orders without a match: they are common
         weights = tuple(float(n == order) for n in range(1, 5))
         return float(sentence_bleu([wanted], words, weights=weights))

@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
@@ -37,6 +38,7 @@ from helm_longctx.models.apis.oauth import PAGE, TokenError, find_tokens
 from helm_longctx.models.apis.provider import client_provider, helm_clients, providers
 from helm_longctx.models.apis.sending import limit_time
 from helm_longctx.models.results import failure_of, make_failure
+from helm_longctx.process_state import undo_at_end
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_credentials, register_secret
@@ -447,6 +449,8 @@ def _availability(deployment: str, credentials: Mapping[str, Any]) -> Availabili
         key = repr(record)
         if key not in _found:
             _found[key] = _ask(record, credentials)
+            # A judge can have a key, or a server, when the next command begins.
+            undo_at_end(partial(_found.pop, key, None))
         return _found[key]
 
 

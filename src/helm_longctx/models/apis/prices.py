@@ -130,7 +130,7 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
     spec = get_model_deployment(deployment)
     # Prices that are passed in the call win over prices in the file.
     path = settings_in_use().prices
-    own = {**(_read_once(path.resolve()) if path else {}), **(own or {})}
+    own = {**(_read_once(path) if path else {}), **(own or {})}
     for name in (deployment, spec.model_name):
         if name in own:
             return _user_prices(name, own[name])
@@ -160,7 +160,15 @@ def read_prices(path: Path) -> dict[str, Any]:
     return content
 
 
-_read_once = cache(read_prices)
+def _read_once(path: Path) -> dict[str, Any]:
+    """Return what `read_prices` returns. A file that has not changed is read once in a process."""
+    status = path.stat() if path.exists() else None
+    return _read_version(path.resolve(), status and status.st_mtime_ns)
+
+
+@cache
+def _read_version(path: Path, changed: int | None) -> dict[str, Any]:
+    return read_prices(path)
 
 
 def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:

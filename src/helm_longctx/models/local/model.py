@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -547,21 +548,20 @@ class LocalModel:
         # Only a job that is alone in its batch has a sampling.
         drawn = dict(jobs[0].sampling)
         seed = drawn.pop("seed", None)
-        if seed is not None:
-            torch.manual_seed(seed)
-        output = self._model.generate(
-            ids,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-            max_new_tokens=max(job.max_tokens for job in jobs),
-            **({"do_sample": True, **drawn} if drawn else _GREEDY),
-            eos_token_id=sorted(always) or None,
-            pad_token_id=min(
-                always, default=0
-            ),  # what follows the end of an answer is dropped
-            stopping_criteria=StoppingCriteriaList([is_finished]),
-        )
+        with _seeded(seed, ids.device):
+            output = self._model.generate(
+                ids,
+                attention_mask=mask,
+                past_key_values=cache,
+                use_cache=True,
+                max_new_tokens=max(job.max_tokens for job in jobs),
+                **({"do_sample": True, **drawn} if drawn else _GREEDY),
+                eos_token_id=sorted(always) or None,
+                pad_token_id=min(
+                    always, default=0
+                ),  # what follows the end of an answer is dropped
+                stopping_criteria=StoppingCriteriaList([is_finished]),
+            )
         answers: list[list[int]] = output[:, length:].tolist()
         times.append(time.perf_counter())
         return [
@@ -576,3 +576,17 @@ class LocalModel:
     @property
     def _name(self) -> str:
         return self._model.config.name_or_path or "the model"
+
+
+@contextmanager
+def _seeded(seed: int | None, device: Any) -> Iterator[None]:
+    """Let PyTorch draw from a seed in the block. A program that trains a model goes on with its own random numbers."""
+    if seed is None:
+        yield
+        return
+    import torch
+
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield

@@ -1,6 +1,6 @@
 """Models of transformers that are loaded already, and given to `helm_longctx.evaluate`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -23,14 +23,13 @@ class TransformersModel:
     Args:
         model: a causal language model.
         tokenizer: a fast tokenizer of transformers.
-        trains: whether the model is in its mode for training.
         batch: most prompts that are answered together; 1 for one after the other.
     """
 
     model: Any
     tokenizer: Any
-    trains: bool = False
     batch: int = 1
+    _modes: dict[str, bool] = field(default_factory=dict, init=False)
 
     @property
     def path(self) -> str:
@@ -60,6 +59,8 @@ class TransformersModel:
     @cached_property
     def _local(self) -> LocalModel:
         check_weights(self.model, self.path)
+        for name, module in self.model.named_modules():
+            self._modes[name] = module.training
         # A user can have patched the attention.
         return LocalModel(self.model.eval(), keeps_attention=True)
 
@@ -75,8 +76,12 @@ class TransformersModel:
         """Do nothing, because the model is the user's."""
 
     def close(self) -> None:
-        """Let the model train again if it did."""
-        self.model.train(self.trains)
+        """Let each part of the model train again if it did. A program can have frozen some of them."""
+        for name, module in self.model.named_modules():
+            mode = self._modes.get(name, module.training)
+            # Adapters can do more than set a flag, so their own method is called.
+            if module.training != mode:
+                module.train(mode)
 
 
 class TransformersClient(LongContextHuggingFaceClient):

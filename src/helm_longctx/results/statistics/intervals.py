@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.results.statistics.level import LEVEL
+from helm_longctx.results.statistics.student import student_quantile
 
 Floats = NDArray[np.float64]
 
@@ -381,10 +382,14 @@ def t_quantile(freedom: float, together: int = 1) -> float:
     Args:
         together: the number of intervals that shall all be right in 95 % (Bonferroni).
     """
+    degrees = max(freedom, 1)
+    share = 1 - (1 - LEVEL) / (2 * together)
+    if together == 1:
+        return student_quantile(degrees, share)
     # `scipy.stats` computes the same by this function, but its import takes half a second.
     from scipy.special import stdtrit
 
-    return float(stdtrit(max(freedom, 1), 1 - (1 - LEVEL) / (2 * together)))
+    return float(stdtrit(degrees, share))
 
 
 @lru_cache(maxsize=1)

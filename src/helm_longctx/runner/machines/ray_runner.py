@@ -94,11 +94,10 @@ class WorkerData:
                 " all nodes share"
             )
         os.chdir(self.folder)
-        self.settings.keep()
         for register, values in self.registered:
             for value in values:
                 register(value)
-        with use_paces(partial(_SharedPace, self.paces)):
+        with self.settings.use(), use_paces(partial(_SharedPace, self.paces)):
             yield
 
 
