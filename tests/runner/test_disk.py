@@ -233,8 +233,8 @@ def open_spool(folder: Path) -> Store:
 
     def read() -> dict[str, str]:
         texts = {}
-        for name, place in places.items():
-            texts[name] = spool.get(place).removeprefix(f"{name} ")
+        for name, spooled in places.items():
+            texts[name] = spool.get(spooled).removeprefix(f"{name} ")
         return texts
 
     return Store(add=add, read=read)

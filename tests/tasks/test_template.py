@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.tasks.prompt import (
@@ -33,7 +33,6 @@ MOST_FIELDS = max(len(task.template.names) for task in TASKS)
 # Drawing texts takes longer than what is tested, so all templates get the same ones.
 
 
-@settings(max_examples=30)
 @given(
     words=st.lists(WORD, min_size=MOST_FIELDS, max_size=MOST_FIELDS),
     paragraphs=st.lists(WORD, max_size=5),
@@ -56,7 +55,6 @@ def test_a_prompt_is_taken_apart_again(words: list[str], paragraphs: list[str]) 
         assert template.parse(prompt.text("completion")) == expected, task.name
 
 
-@settings(max_examples=30)
 @given(context=st.text(), other=st.text())
 def test_context_span(context: str, other: str) -> None:
     """The span is exactly where the context is in the user turn, with each template."""
