@@ -106,17 +106,17 @@ def make_plot_script() -> str:
     made_of = f"{version('vl-convert-python')}\n{EMBED}"
     name = hashlib.sha256(made_of.encode()).hexdigest()[:16]
     path = cache_folder() / f"plots-{name}.js"
-    kept = _read_kept(path)
+    kept = _read_script(path)
     if kept:
         return kept
     script = str(vl_convert.javascript_bundle(EMBED))
     with suppress(OSError):  # a cache that cannot be written
-        _keep(path, script.encode())
+        _write_script(path, script.encode())
     return script
 
 
-def _read_kept(path: Path) -> str:
-    """Return the script that `_keep` wrote. Empty if there is none, or the file is damaged."""
+def _read_script(path: Path) -> str:
+    """Return the script that `_write_script` wrote. Empty if there is none, or the file is damaged."""
     try:
         first, _, script = path.read_bytes().partition(b"\n")
     except OSError:
@@ -126,7 +126,7 @@ def _read_kept(path: Path) -> str:
     return script.decode()
 
 
-def _keep(path: Path, script: bytes) -> None:
+def _write_script(path: Path, script: bytes) -> None:
     """Write a script after a line with its checksum. Of several processes, the last one's file stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
