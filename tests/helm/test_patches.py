@@ -67,8 +67,8 @@ class Poison:
 
 def owner_of(patch: Patch) -> object:
     module, _, cls = patch.owner.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, cls) if cls else found
+    imported = importlib.import_module(module)
+    return getattr(imported, cls) if cls else imported
 
 
 @pytest.mark.parametrize("patch", EVERY, ids=lambda patch: patch.name)

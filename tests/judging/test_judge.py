@@ -156,7 +156,7 @@ def test_a_reply_that_is_cut_within_its_verdict(
         lambda prompt: reply.ljust(2 * len(reply), "0"), faults.always(Fault.SHORT)
     ) as server:
         (judge,) = judges(server, "tests/cut")
-        found = judge.ask(
+        answered = judge.ask(
             JudgeRequest(
                 "a", parse, max_tokens=64, temperature=0.0, top_p=1.0, seed=None
             )
@@ -166,12 +166,12 @@ def test_a_reply_that_is_cut_within_its_verdict(
         if verdict
         else "the reply ended at the token limit, perhaps within its verdict"
     )
-    assert (found.verdict, found.text, found.error) == (
+    assert (answered.verdict, answered.text, answered.error) == (
         verdict,
         reply if verdict else None,
         error,
     )
-    assert len(found.usages) == (1 if verdict else 3)
+    assert len(answered.usages) == (1 if verdict else 3)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
             AutoClient({}, "cache", SqliteCacheBackendConfig("cache")),
         )
         with caplog.at_level(logging.INFO):
-            found = ask_judges(
+            judged = ask_judges(
                 jury,
                 [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}],
             )
@@ -225,7 +225,7 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
             name: {k: r.verdict for k, r in replies.items()}
             for name, replies in item.items()
         }
-        for item in found
+        for item in judged
     ]
     assert verdicts == [
         {

@@ -207,9 +207,9 @@ def test_a_changed_answer_is_asked_for_again(
     with connected(file) as connection:
         rows = connection.execute("SELECT key, value FROM unnamed").fetchall()
         if fault == "character":
-            place = rows[0][1].index(pickle.loads(rows[0][1])["text"].encode())
+            position = rows[0][1].index(pickle.loads(rows[0][1])["text"].encode())
             changed = [
-                (rows[0][0], rows[0][1][:place] + b"#" + rows[0][1][place + 1 :])
+                (rows[0][0], rows[0][1][:position] + b"#" + rows[0][1][position + 1 :])
             ]
         else:
             changed = [(rows[0][0], rows[1][1]), (rows[1][0], rows[0][1])]

@@ -51,11 +51,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def starts(pace: Pace, clock: Clock, tokens: list[float]) -> list[float]:
-    found = []
+    times = []
     for token in tokens:
         pace.wait(token)
-        found.append(clock.now)
-    return found
+        times.append(clock.now)
+    return times
 
 
 def test_limits(clock: Clock) -> None:
