@@ -145,7 +145,7 @@ class Statistic:
     """A statistic of a task in a run.
 
     Args:
-        interval: the mean, its 95 % interval (NaN if it has none), and the number of instances with a value.
+        interval: the mean, its interval (NaN if it has none), and the number of instances with a value.
         error: the standard error of the mean, with the interval's clusters; NaN if it is unknown.
         clusters: the `cluster_errors` of the texts that other tasks can share.
     """
@@ -345,7 +345,7 @@ class Result:
         entry: the name of the run entry, or `overall` for a benchmark's overall score.
         task: the task's name, empty for the score of a whole category or benchmark.
         model: the model's name; its deployment if the suite has several deployments of the model.
-        interval: the score with its 95 % interval and the number of instances. The mean is NaN if there is no score.
+        interval: the score with its interval and the number of instances. The mean is NaN if there is no score.
         lacks: the reasons why the score is not comparable, or why there is none.
         run: the run, or None for published scores and for means.
         answers: the scores of the answers, empty if they were not kept, for published scores and for means.
