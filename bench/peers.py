@@ -4,10 +4,11 @@
                           [--turns 3] [--after 0.02] [--programs helm-longctx openai …] [--json FILE]
 
 Each peer is installed from the package index into an environment of its own in the folder, which is kept for the next
-time. A server in a separate process answers each request after a fixed time. Each program reads the same file of
-questions, by default with contexts of about 4k tokens, sends them with the same number of requests in flight, scores
-the answers, and writes its files. They take turns. The script prints medians of the elapsed seconds, of the processor
-seconds, and of the peak memory in MB of the whole process, imports included.
+time; remove it when this environment has another version of `openai`. A server in a separate process answers each
+request after a fixed time. Each program reads the same file of questions, by default with contexts of about 4k tokens,
+sends them with the same number of requests in flight, scores the answers, and writes its files. They take turns. The
+script prints medians of the elapsed seconds, of the processor seconds, and of the peak memory in MB of the whole
+process, imports included.
 
 Programs and server share the machine, so compare only figures of one run. If the machine does other work, the
 processor time says more. 200 prompts of about 1m tokens are `--questions 200 --characters 4500000 --length 1m --threads
@@ -24,6 +25,7 @@ import subprocess
 import sys
 from collections.abc import Collection
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +34,15 @@ from bench.requests.clients import local_server
 from bench.requests.overhead import RNG, WORDS
 
 OURS = "helm-longctx"
+_PACKAGE = f"openai=={version('openai')}"
+
 PEERS = {
-    "openai": ("openai",),
+    "openai": (_PACKAGE,),
     "lm-evaluation-harness": ("lm_eval[api]",),
-    "inspect_ai": ("inspect_ai", "openai"),
+    "inspect_ai": ("inspect_ai", _PACKAGE),
 }
-"""What pip installs for each peer."""
+"""What pip installs for each peer. The package `openai` has the version of this environment: versions differ by more
+than a third in their own processor time."""
 
 BARE = """
 import json, sys

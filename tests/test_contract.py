@@ -386,8 +386,12 @@ def test_rooms_without_helm(folder: str) -> None:
     """Data, tasks, statistics and benchmarks import nothing of HELM, so that another host than HELM can use them."""
     paths = [
         path
-        for each in SOURCE.glob(folder)
-        for path in ([each] if each.suffix == ".py" else each.rglob("*.py"))
+        for folder_or_file in SOURCE.glob(folder)
+        for path in (
+            [folder_or_file]
+            if folder_or_file.suffix == ".py"
+            else folder_or_file.rglob("*.py")
+        )
     ]
     assert paths
     for path in paths:
@@ -405,7 +409,9 @@ def test_a_benchmark_imports_no_other() -> None:
     for path in SOURCE.glob("benchmarks/*/**/*.py"):
         name = path.relative_to(SOURCE).parts[1]
         others = [
-            each for each in imports(path) if each.startswith(f"{PACKAGE}.benchmarks.")
+            module
+            for module in imports(path)
+            if module.startswith(f"{PACKAGE}.benchmarks.")
         ]
         assert [other for other in others if other.split(".")[2] != name] == [], path
 
@@ -419,7 +425,9 @@ def test_nothing_imports_an_analysis() -> None:
             if room == "apps" and rest[1:]
             else f"{PACKAGE}.apps.app"
         )
-        others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.apps.")]
+        others = [
+            module for module in imports(path) if module.startswith(f"{PACKAGE}.apps.")
+        ]
         allowed = (own, f"{PACKAGE}.apps.app")
         assert (
             room in ("cli", "evaluation")
@@ -496,10 +504,10 @@ def words(path: Path) -> Iterator[str]:
         and node.arg in ("help", "description", "example")
     ]
     left_out = {
-        id(each)
+        id(descendant)
         for node in told
         if isinstance(node, ast.Constant)
-        for each in ast.walk(node)
+        for descendant in ast.walk(node)
     }
     for node in nodes:
         texts = (

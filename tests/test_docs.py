@@ -238,14 +238,14 @@ def test_simulated_figures_keep_their_claims() -> None:
     wrong = []
     checked = 0
     for row in rows("docs/statistics.md"):
-        found = FIGURE.fullmatch(row[3]) if len(row) == 6 else None
-        claim = CLAIM.search(row[2]) if found else None
-        if found is None or claim is None:
+        figure = FIGURE.fullmatch(row[3]) if len(row) == 6 else None
+        claim = CLAIM.search(row[2]) if figure else None
+        if figure is None or claim is None:
             continue
         checked += 1
-        share = float(found["share"])
+        share = float(figure["share"])
         bound = float(claim["percent"])
-        allowed = ERRORS * max(float(found["error"]), LEAST_ERROR)
+        allowed = ERRORS * max(float(figure["error"]), LEAST_ERROR)
         is_kept = {
             "at most": share <= bound + allowed,
             "at least": share >= bound - allowed,

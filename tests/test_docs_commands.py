@@ -81,9 +81,9 @@ def test_command(example: Example) -> None:
             parser, "commands", {}
         )
         while arguments and (
-            found := getattr(parser, "commands", {}).get(arguments[0])
+            command := getattr(parser, "commands", {}).get(arguments[0])
         ):
-            parser = found
+            parser = command
             arguments = arguments[1:]
         with suppress(
             typer.Exit

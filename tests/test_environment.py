@@ -46,11 +46,11 @@ def find_changes(source: str) -> Iterator[int]:
 
 def test_no_module_changes_the_environment() -> None:
     """No module sets, removes or patches a variable, except those of other packages."""
-    found = {}
+    changes = {}
     for path in sorted(SOURCE.rglob("*.py")):
         if lines := [*find_changes(path.read_text(encoding="utf-8"))]:
-            found[path.relative_to(SOURCE).as_posix()] = len(lines)
-    assert found == OF_OTHERS
+            changes[path.relative_to(SOURCE).as_posix()] = len(lines)
+    assert changes == OF_OTHERS
 
 
 @pytest.mark.parametrize(

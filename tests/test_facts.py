@@ -229,5 +229,5 @@ def test_no_fact_is_read_out_of_a_text(
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.name)
 def test_the_check_finds_each_channel(channel: Channel) -> None:
     """The check fails for a line of code that reads the fact out of a text."""
-    found = find_readings(ast.parse(channel.example), {})
-    assert any(map(channel.is_used, found))
+    readings = find_readings(ast.parse(channel.example), {})
+    assert any(map(channel.is_used, readings))

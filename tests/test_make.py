@@ -123,12 +123,12 @@ def test_mypy_reads_no_files_of_users(clone: Path) -> None:
         text=True,
         check=True,
     )
-    checked, found = json.loads(done.stdout)
+    checked, loaded = json.loads(done.stdout)
     assert len(checked) > 400
     assert {Path(path).parts[0] for path in checked} <= set(OUR_FOLDERS)
     in_clone = {
         Path(path).relative_to(clone).parts[0]
-        for path in found.values()
+        for path in loaded.values()
         if Path(path).is_relative_to(clone)
     }
     assert "src" in in_clone

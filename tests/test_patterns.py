@@ -41,7 +41,7 @@ MADE: Mapping[str, Sequence[str]] = {
     "redaction.text._compile": (),  # see `test_keys`
     "tasks.counting.__init__": ("<s>|</s>",),
     "tasks.words._letter_patterns": tuple(
-        each.pattern for each in _letter_patterns("ABCD")
+        pattern.pattern for pattern in _letter_patterns("ABCD")
     ),
 }
 """Examples of the patterns that functions put together."""
@@ -99,8 +99,11 @@ def prepare(name: str) -> Callable[[str], str]:
 def patterns() -> Mapping[str, Sequence[Pattern]]:
     """Return every pattern of the package, by its name without the package's."""
     made = {f"helm_longctx.{name}": texts for name, texts in MADE.items()}
-    found = find_patterns("helm_longctx", made)
-    return {name.removeprefix("helm_longctx."): group for name, group in found.items()}
+    patterns_by_name = find_patterns("helm_longctx", made)
+    return {
+        name.removeprefix("helm_longctx."): group
+        for name, group in patterns_by_name.items()
+    }
 
 
 def test_tables_name_patterns(patterns: Mapping[str, Sequence[Pattern]]) -> None:

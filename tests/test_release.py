@@ -382,7 +382,7 @@ def test_the_description_has_only_absolute_links(tmp_path: Path) -> None:
     inside = re.compile(
         rf"{re.escape(setup()['metadata']['url'])}/(?:blob|raw)/v{re.escape(VERSION)}/([^#]+)"
     )
-    paths = [found[1] for found in map(inside.match, targets) if found]
+    paths = [match[1] for match in map(inside.match, targets) if match]
     relative = re.findall(r"\]\((?!https?://|#)[^)]+\)", read("README.md"))
     assert len(paths) == len(relative) > 30
     assert [path for path in paths if not (ROOT / path).is_file()] == []

@@ -53,11 +53,11 @@ def is_participle(name: str) -> bool:
 
 def test_functions_are_named_by_verbs_or_results() -> None:
     """At most one in a hundred functions has a participle as its name."""
-    found = functions()
+    names = functions()
     participles = [
-        f"{module}:{name}" for module, name, _ in found if is_participle(name)
+        f"{module}:{name}" for module, name, _ in names if is_participle(name)
     ]
-    assert len(participles) <= PARTICIPLES * len(found), participles
+    assert len(participles) <= PARTICIPLES * len(names), participles
 
 
 def test_participles_are_told_from_other_names() -> None:
@@ -98,7 +98,7 @@ def unclear(docstring: str) -> bool:
 def test_docstrings_of_tests_are_full_sentences() -> None:
     """The docstring of each test can be read alone."""
     paths = sorted(TESTS.rglob("test_*.py"))
-    found = [
+    misplaced = [
         f"{path.relative_to(TESTS)}:{node.lineno}: {docstring}"
         for path in paths
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -106,21 +106,21 @@ def test_docstrings_of_tests_are_full_sentences() -> None:
         if (docstring := ast.get_docstring(node)) and unclear(docstring)
     ]
     assert len(paths) > 50
-    assert found == []
+    assert misplaced == []
 
 
 def imports_of(source: str) -> list[str]:
     """Return the names of the modules that a file imports, also those of which only names are imported."""
-    found = []
+    modules = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            modules += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            found += [
+            modules += [
                 node.module or "",
                 *(f"{node.module}.{alias.name}" for alias in node.names),
             ]
-    return found
+    return modules
 
 
 def misplaces_helpers(source: str) -> bool:

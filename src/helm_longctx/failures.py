@@ -465,6 +465,9 @@ def ending_of(reason: object) -> Ending | None:
     """Return what a finish reason of any protocol says, or None if it is unknown. An answer without a reason is whole."""
     if reason in (None, ""):
         return Ending.WHOLE
+    # Each answer is asked several times, and nearly always in these words.
+    if isinstance(reason, str) and reason in _ENDING_OF:
+        return _ENDING_OF[reason]
     word = str(getattr(reason, "value", reason)).lower().removeprefix("finish_reason_")
     if "content policy" in word:
         return Ending.REFUSED

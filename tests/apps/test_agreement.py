@@ -46,16 +46,16 @@ def counted(table: list[list[int]]) -> tuple[list[int], list[int]]:
 
 def test_a_textbook_table() -> None:
     """A textbook table of 50 items (agreement 0.7, by chance 0.5) has kappa 0.4."""
-    found = agreement(*counted([[15, 10], [5, 20]]))
-    assert found.n == 50
-    assert found.same.value == pytest.approx(0.7)
-    assert found.kappa.value == pytest.approx(0.4)
-    assert found.weighted_kappa.value == pytest.approx(
+    agreed = agreement(*counted([[15, 10], [5, 20]]))
+    assert agreed.n == 50
+    assert agreed.same.value == pytest.approx(0.7)
+    assert agreed.kappa.value == pytest.approx(0.4)
+    assert agreed.weighted_kappa.value == pytest.approx(
         0.4
     )  # of two grades it is the same
-    assert found.kappa.low < 0.4 < found.kappa.high
-    assert found.same.low < 0.7 < found.same.high
-    assert found.note == ""
+    assert agreed.kappa.low < 0.4 < agreed.kappa.high
+    assert agreed.same.low < 0.7 < agreed.same.high
+    assert agreed.note == ""
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,10 @@ def test_krippendorffs_example(level: str, alpha: float) -> None:
 
 def test_many_raters() -> None:
     """The alpha of several raters is over units that two of them rated, and kappa exists for two raters only."""
-    found = agreement_of_all(OBSERVERS)
-    assert (found.n, found.alpha.value) == (11, pytest.approx(0.815, abs=5e-4))
-    assert math.isnan(found.kappa.value)
-    assert found.alpha.low < 0.815 < found.alpha.high
+    overall = agreement_of_all(OBSERVERS)
+    assert (overall.n, overall.alpha.value) == (11, pytest.approx(0.815, abs=5e-4))
+    assert math.isnan(overall.kappa.value)
+    assert overall.alpha.low < 0.815 < overall.alpha.high
     raters = dict(zip("abcd", OBSERVERS, strict=True))
     assert [who for who, _ in pairwise(raters, "abc")][-2:] == ["c / d", "all 3 judges"]
     assert [who for who, _ in pairwise(raters, "ab")] == [
@@ -111,13 +111,13 @@ def test_the_interval_of_scores_is_right_for_few_items() -> None:
     for _ in range(100):
         right = random.normal(size=20)
         scores = right + random.normal(size=(2, 20))
-        found = agreement(scores[0], scores[1]).alpha
-        hits += found.low <= 0.5 <= found.high
+        alpha = agreement(scores[0], scores[1]).alpha
+        hits += alpha.low <= 0.5 <= alpha.high
     assert hits >= 89
     with_gap = scores.copy()
     with_gap[0, 0] = NAN
-    found = agreement_of_all([*with_gap, scores[1] + 0.1]).alpha
-    assert found.low < found.value < found.high
+    alpha = agreement_of_all([*with_gap, scores[1] + 0.1]).alpha
+    assert alpha.low < alpha.value < alpha.high
     few = agreement(scores[0, :19], scores[1, :19])
     assert math.isnan(few.alpha.low)
     assert "fewer than 20 items: no interval" in few.note
@@ -159,8 +159,8 @@ def test_order_and_names_of_grades(
 
 def test_missing_verdicts_are_no_zeros() -> None:
     """Items that one rater did not rate are left out and do not count as zero."""
-    found = agreement([0, 1, NAN, 1, 0], [0, 1, 1, NAN, 0])
-    assert (found.n, found.same.value, found.kappa.value) == (3, 1.0, 1.0)
+    agreed = agreement([0, 1, NAN, 1, 0], [0, 1, 1, NAN, 0])
+    assert (agreed.n, agreed.same.value, agreed.kappa.value) == (3, 1.0, 1.0)
 
 
 def test_what_is_not_defined() -> None:
@@ -188,8 +188,8 @@ def test_what_is_not_defined() -> None:
 
 def test_a_constant_judge_has_no_kappa_to_speak_of() -> None:
     """A constant judge agrees with a person where the person says the same, and its kappa is 0."""
-    found = agreement([3] * 20, [3] * 15 + [0] * 5)
-    assert (found.same.value, found.kappa.value, found.weighted_kappa.value) == (
+    agreed = agreement([3] * 20, [3] * 15 + [0] * 5)
+    assert (agreed.same.value, agreed.kappa.value, agreed.weighted_kappa.value) == (
         0.75,
         0.0,
         0.0,
@@ -207,29 +207,29 @@ def test_an_interval_is_the_same_every_time_and_narrows() -> None:
 
 def test_numbers_too_far_apart_are_no_grades() -> None:
     """Ratings too far apart to be grades, such as lengths of texts, have an alpha and no kappa."""
-    found = agreement([1, 1000, 50_000], [1, 990, 60_000])
-    assert math.isnan(found.kappa.value)
-    assert found.alpha.value > 0.5
+    agreed = agreement([1, 1000, 50_000], [1, 990, 60_000])
+    assert math.isnan(agreed.kappa.value)
+    assert agreed.alpha.value > 0.5
 
 
 def test_ten_of_ten_equal_ratings_are_not_certain() -> None:
     """For ten equal grades the share and the coefficients have intervals that say how little ten items show."""
-    found = agreement([0, 1] * 5, [0, 1] * 5)
-    assert (found.same.value, found.same.high) == (1.0, 1.0)
-    assert 0.6 < found.same.low < 0.8
-    for coefficient in (found.kappa, found.weighted_kappa, found.alpha):
+    agreed = agreement([0, 1] * 5, [0, 1] * 5)
+    assert (agreed.same.value, agreed.same.high) == (1.0, 1.0)
+    assert 0.6 < agreed.same.low < 0.8
+    for coefficient in (agreed.kappa, agreed.weighted_kappa, agreed.alpha):
         assert (coefficient.value, coefficient.high) == (1.0, 1.0)
         assert 0.4 < coefficient.low < 0.9
-    assert found.note == ""
+    assert agreed.note == ""
 
 
 def test_equal_ratings_without_grades_have_no_interval_of_alpha() -> None:
     """Equal ratings that are no grades give alpha no interval, and the reason stands in the note."""
     scores = np.random.default_rng(2).random(30)
-    found = agreement(scores, scores)
-    assert found.alpha.value == 1.0
-    assert math.isnan(found.alpha.low)
-    assert found.note.endswith(
+    agreed = agreement(scores, scores)
+    assert agreed.alpha.value == 1.0
+    assert math.isnan(agreed.alpha.low)
+    assert agreed.note.endswith(
         "the raters never differ: only the share of equal ratings has an interval"
     )
 
@@ -246,11 +246,11 @@ def test_equal_ratings_without_grades_have_no_interval_of_alpha() -> None:
 )
 def test_uneven_grades_have_an_interval(table: list[list[int]], kappa: float) -> None:
     """Every table of uneven grades gives each coefficient an interval around its value, and a wide one."""
-    found = agreement(*counted(table))
-    for coefficient in (found.kappa, found.weighted_kappa, found.alpha):
+    agreed = agreement(*counted(table))
+    for coefficient in (agreed.kappa, agreed.weighted_kappa, agreed.alpha):
         assert coefficient.low <= coefficient.value <= coefficient.high
         assert coefficient.high - coefficient.low > 0.4
-    assert found.kappa.value == pytest.approx(kappa, abs=0.01)
+    assert agreed.kappa.value == pytest.approx(kappa, abs=0.01)
 
 
 def test_coefficients_of_tables_are_those_of_ratings() -> None:

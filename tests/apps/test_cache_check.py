@@ -70,7 +70,9 @@ def run_script(script: Path, environment: dict[str, str]) -> list[Shown]:
     replies = [
         json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")
     ]
-    answers = [each["choices"][0]["message"]["content"].split(", ") for each in replies]
+    answers = [
+        reply["choices"][0]["message"]["content"].split(", ") for reply in replies
+    ]
     return [
         Shown(title, values.split(", "), answer)
         for (title, values), answer in zip(titles, answers, strict=True)
@@ -124,7 +126,7 @@ def test_a_fault_and_its_script(
         for path in Path().rglob("*")
         if path.is_file() and KEY in path.read_text(errors="replace")
     ]
-    assert [each.title for each in (cold, after)] == [
+    assert [reply.title for reply in (cold, after)] == [
         "Cold",
         "After the same prompt, and another question about it",
     ]
@@ -383,14 +385,16 @@ def test_differences_below_the_tie() -> None:
     ]
     cells = judge(replies, 0.02)
     assert not any(cell.differs for cell in cells)
-    assert [each.state for each in find_small(replies, cells)] == ["same beginning"]
+    assert [finding.state for finding in find_small(replies, cells)] == [
+        "same beginning"
+    ]
     text = cache_blocks(cells, replies, "m")[-1].note  # type: ignore[union-attr]
     assert (
         "answers differ from cold ones to the same prompts: same beginning at 8k (0.005 nats)"
         in text
     )
     assert "warm at" not in text
-    assert not find_small([replace(each, copy="") for each in replies], cells)
+    assert not find_small([replace(reply, copy="") for reply in replies], cells)
 
 
 def test_needed_wins_are_enough_and_one_fewer_is_not() -> None:
@@ -467,12 +471,12 @@ def test_where(command: Command, fault: str, states: str, text: str) -> None:
         assert command("cache-check", *options, "--states", states) == 1, command.err
         shown = " ".join(command.out.split())
         assert text in shown
-        found = re.search(
+        match = re.search(
             r"answers differ from about (\d+) tokens on; none was seen at (\d+)", shown
         )
-        assert found, shown
-        assert int(found[2]) * 0.9 <= 1200 <= int(found[1]) * 1.1
-        assert f"reproduce-{states.replace(' ', '-')}-{found[1]}.sh" in shown
+        assert match, shown
+        assert int(match[2]) * 0.9 <= 1200 <= int(match[1]) * 1.1
+        assert f"reproduce-{states.replace(' ', '-')}-{match[1]}.sh" in shown
         sent = server.requests
         assert command("cache-check", *options, "--states", states) == 1
         assert server.requests - sent <= 4  # only the probe
@@ -503,14 +507,14 @@ def test_the_boundary(
         )
         assert command("cache-check", *options) == 1, command.out + command.err
         shown = " ".join(command.out.split())
-        found = re.search(
+        match = re.search(
             r"The fault begins at (about )?(\d+) (\w+) tokens(.*?); none was seen at (?:about )?(\d+)",
             shown,
         )
-        assert found, shown
+        assert match, shown
         if has_counts:
             blocks = f", {first} blocks of {block}"
-            assert found.groups() == (
+            assert match.groups() == (
                 None,
                 str(first * block),
                 "cached",
@@ -518,8 +522,8 @@ def test_the_boundary(
                 str((first - 1) * block),
             )
         else:
-            assert found.group(1, 3, 4) == ("about ", "shared", "")
-            assert int(found[5]) - block <= first * block <= int(found[2]) + block
+            assert match.group(1, 3, 4) == ("about ", "shared", "")
+            assert int(match[5]) - block <= first * block <= int(match[2]) + block
         (script,) = Path("out").glob("*.sh")
         assert len(list(script.with_suffix("").glob("*.json"))) == 5
         cold, wrong, right = run_script(script, {})
@@ -527,7 +531,7 @@ def test_the_boundary(
         assert wrong.answer != wrong.values
         assert (
             wrong.title
-            == f"After another prompt with the same beginning of {found[2]} tokens"
+            == f"After another prompt with the same beginning of {match[2]} tokens"
         )
         sent = server.requests
         assert command("cache-check", *options) == 1
@@ -563,11 +567,11 @@ def test_no_boundary() -> None:
         (lambda seed, border: seed % 2 == 0, None),
     ):
         replies = [
-            replace(each, logprobs=logprobs, cached_tokens=4 * (each.shared or 0))
-            for each in make(differs)
+            replace(request, logprobs=logprobs, cached_tokens=4 * (request.shared or 0))
+            for request in make(differs)
         ]
-        found = find_boundary(replies, ask)
-        assert (found and found.first.line) == line
+        boundary = find_boundary(replies, ask)
+        assert (boundary and boundary.first.line) == line
     assert find_boundary(make(lambda seed, border: False), ask) is None
 
 
@@ -655,16 +659,16 @@ def test_equal_builds_behind_a_router_by_question(copies: int) -> None:
     each question is asked; a worse build is found."""
     chance = Random(5)
     alarms = 0
-    found = 0
+    count = 0
     for _ in range(200):
         equal = _route_questions(chance, copies, (0.8, 0.8))
         alarms += any(build.differs for build in judge_builds(equal))
         worse = _route_questions(chance, copies, (0.9, 0.3))
-        found += any(
+        count += any(
             build.differs and build.name == "m fp-1" for build in judge_builds(worse)
         )
     assert alarms <= 16
-    assert found >= 180
+    assert count >= 180
 
 
 def _route_questions(
@@ -674,7 +678,7 @@ def _route_questions(
     replies = []
     for seed in range(40):
         build = int(chance.random() < 0.5)
-        found = (chance.random() < rights[build],)
+        answer_scores = (chance.random() < rights[build],)
         for copy in range(copies):
             for state in (COLD, CONTROL):
                 replies.append(
@@ -682,7 +686,7 @@ def _route_questions(
                         1024,
                         seed,
                         state,
-                        hits=found,
+                        hits=answer_scores,
                         build=f"m fp-{build}",
                         copy=str(copy or ""),
                     )

@@ -130,9 +130,9 @@ def test_a_server_that_cuts(command: Command) -> None:
             command("certify", "--model-url", url, *OPTIONS, "--seed", "5", "-m", "30")
             == 0
         )
-    found = certificate()
-    assert {finding["name"] for finding in found["findings"]} == {"cuts", "end_only"}
-    assert found["holds"] is False
+    result = certificate()
+    assert {finding["name"] for finding in result["findings"]} == {"cuts", "end_only"}
+    assert result["holds"] is False
     assert (
         "The server cuts prompts without an error: of prompts of 2k it counts only 1,100 tokens."
         in command.out

@@ -196,11 +196,11 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert all("generated questions, not the benchmark's own" in line for line in lines)
     events = EventAccumulator(str(tmp_path / "a/mine/step-"))
     events.Reload()
-    found = {
+    points = {
         Scalar.step: Scalar.value
         for Scalar in events.Scalars("helmet/json_kv/4k/score")
     }
-    assert found == pytest.approx({40: 0, 200: 0, 1000: 0.3, 3000: 0.6, 5000: 1})
+    assert points == pytest.approx({40: 0, 200: 0, 1000: 0.3, 3000: 0.6, 5000: 1})
 
 
 @pytest.mark.usefixtures("training")
@@ -212,11 +212,11 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_suite(BOARDS, BENCHMARKS).boards, [f"mlflow:{tmp_path}"], "a"
     )
     logged = mlflow.search_runs(experiment_names=["helm-longctx"], output_format="list")
-    (run,) = [each for each in logged if each.info.run_name == "a/mine/step-*"]
+    (run,) = [point for point in logged if point.info.run_name == "a/mine/step-*"]
     history = mlflow.MlflowClient().get_metric_history(
         run.info.run_id, "helmet/json_kv/4k/score"
     )
-    assert {each.step: each.value for each in history} == {
+    assert {point.step: point.value for point in history} == {
         40: 0,
         200: 0,
         1000: 0.3,
@@ -299,8 +299,8 @@ def test_a_run_logs_its_scores(
         command("run", "--model", "longctx/lexical", *options, "--log-to", "wandb:mine")
         == 0
     ), command.err
-    ((program, place, name, points),) = logged
-    assert (program, place, name) == ("wandb", "mine", "default/longctx/lexical")
+    ((program, project, name, points),) = logged
+    assert (program, project, name) == ("wandb", "mine", "default/longctx/lexical")
     assert points[0]["helmet/json_kv/4k/score"] == 1
 
 

@@ -65,8 +65,8 @@ def models_asked(server: Server) -> list[str]:
     names = [call.body["model"] for call in server.calls]
     return [
         name
-        for place, name in enumerate(names)
-        if place == 0 or names[place - 1] != name
+        for position, name in enumerate(names)
+        if position == 0 or names[position - 1] != name
     ]
 
 

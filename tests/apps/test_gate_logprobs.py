@@ -89,8 +89,8 @@ def weaker(text: str) -> tuple[list[str], list[float]]:
     tokens, logprobs = copying(text)
     half = len(tokens) // 2 if len(tokens) > 100 else len(tokens)
     return tokens, [
-        value + (math.log(0.5) if place >= half else 0)
-        for place, value in enumerate(logprobs)
+        value + (math.log(0.5) if position >= half else 0)
+        for position, value in enumerate(logprobs)
     ]
 
 
@@ -109,8 +109,8 @@ def test_an_equal_pair_passes(command: Command, base: EchoServer) -> None:
     assert result["looks"] == [8, 16, 32, 48]
     assert [part["part"] for part in result["parts"]] == [
         *(
-            f"4k {place}"
-            for place in (
+            f"4k {depth}"
+            for depth in (
                 "10 %",
                 "30 %",
                 "50 %",
@@ -152,7 +152,7 @@ def test_a_defect_of_the_second_half_is_found(
     assert verdicts["4k 90 %"] == "worse"
     # Both read the base's answers. What the candidate writes is compared with what it reads.
     assert [
-        sum(len(prompt) > 1000 for prompt in each.answered) for each in (base, server)
+        sum(len(prompt) > 1000 for prompt in side.answered) for side in (base, server)
     ] == [
         8 + 6,
         8,
@@ -335,7 +335,7 @@ def test_the_language_is_named() -> None:
     """A divergence of the questions in one script is named, although no question has two; noise has no kind."""
     chance = np.random.default_rng(2)
     for level, name in ((0.2, "CJK"), (0.0, None)):
-        found = []
+        findings = []
         for _ in range(40):
             rows = [
                 Point(
@@ -352,8 +352,8 @@ def test_the_language_is_named() -> None:
                 for kind in ("CJK", "accents", "words and punctuation")
                 for value in [level * (kind == "CJK") + chance.normal(0, 0.001)]
             ]
-            found.append(find_main_kind(rows))
-        assert sum((each and each.kind) == name for each in found) >= 38
+            findings.append(find_main_kind(rows))
+        assert sum((finding and finding.kind) == name for finding in findings) >= 38
 
 
 def test_a_server_without_them_is_refused(command: Command, base: EchoServer) -> None:
@@ -529,16 +529,16 @@ def test_a_local_model(tmp_path: Path) -> None:
             read_spans(tokenizer, TransformersModel(model, tokenizer).load(), SpanRequest(prompt=TEXT * 5, spans=spans, top=top), 64)
             for model in models
         ]  # fmt: skip
-        found = np.array(
+        values = np.array(
             [
                 divergence(one, other)
                 for one, other in zip(read[0][0], read[1][0], strict=True)
             ]
         )
         assert exact.max() > 0.01
-        assert np.all(found <= exact + 1e-4)
+        assert np.all(values <= exact + 1e-4)
         if is_whole:
-            np.testing.assert_allclose(found, exact, atol=1e-4)
+            np.testing.assert_allclose(values, exact, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -646,9 +646,11 @@ def test_decisions() -> None:
     assert count_fewest() == 40
     assert verdict_of([0.0] * 40, 0.05) is Verdict.NO_WORSE
     assert verdict_of([0.0] * 39, 0.05) is Verdict.UNDECIDED
-    found = [visible_divergence(count, 7, 0.05, 1.0, 0.8) for count in (4, 30, 100)]
-    assert found[0] > 5 * found[1]
-    assert found[1] > found[2] > 0.05
+    divergences = [
+        visible_divergence(count, 7, 0.05, 1.0, 0.8) for count in (4, 30, 100)
+    ]
+    assert divergences[0] > 5 * divergences[1]
+    assert divergences[1] > divergences[2] > 0.05
     # Two questions of a skewed divergence often show nothing.
     assert visible_divergence(2, 7, 0.05, 2.0, 0.8) == math.inf
 
@@ -757,7 +759,7 @@ def test_small_differences() -> None:
         rows = [
             Point(
                 length=length,
-                stretch=place,
+                stretch=depth,
                 group=str(number),
                 divergence=small * (length > 1) + noise * chance.exponential(),
                 same=1.0,
@@ -766,7 +768,7 @@ def test_small_differences() -> None:
             )
             for length in (1, 2, 3)
             for number in range(8)
-            for place in ("10 %", "answer")
+            for depth in ("10 %", "answer")
         ]
         assert list(find_differing_lengths(rows)) == [2, 3]
     once = [row if int(row.group) < 5 else row._replace(noise=None) for row in rows]

@@ -146,22 +146,22 @@ def test_texts_of_the_set(asked: list[Check]) -> None:
 
 def test_a_judge_that_is_right(seen: Callable[..., pd.DataFrame]) -> None:
     """A judge that is always right has perfect measures."""
-    found = seen("perfect", repeats=2)
-    assert len(found) == 120
+    summary = seen("perfect", repeats=2)
+    assert len(summary) == 120
     assert all(
         measure.value == pytest.approx(measure.good)
-        for measure in measures(found)
+        for measure in measures(summary)
         if measure.good is not None
     )
-    assert set(by_kind(found)["right"]) == {1.0}
-    assert {compared.alpha.value for _, _, compared in agreements(found)} == {1.0}
+    assert set(by_kind(summary)["right"]) == {1.0}
+    assert {compared.alpha.value for _, _, compared in agreements(summary)} == {1.0}
 
 
 def test_a_judge_that_likes_everything(seen: Callable[..., pd.DataFrame]) -> None:
     """A judge that likes everything is exposed: answers without information get full scores, with no agreement."""
-    found = seen("generous")
-    table = by_kind(found)
-    by_name = named(found)
+    summary = seen("generous")
+    table = by_kind(summary)
+    by_name = named(summary)
     assert by_name["null answers earn"].value == 1.0
     assert by_name["repetition gains"].value == 1.0
     assert by_name["bias"].value > 0.5
@@ -169,7 +169,7 @@ def test_a_judge_that_likes_everything(seen: Callable[..., pd.DataFrame]) -> Non
     assert table.loc["wrong", "score"] == 1.0
     kappas = [
         compared.weighted_kappa.value
-        for task, _, compared in agreements(found)
+        for task, _, compared in agreements(summary)
         if task == "narrativeqa"
     ]
     assert kappas == [0.0]
@@ -177,14 +177,14 @@ def test_a_judge_that_likes_everything(seen: Callable[..., pd.DataFrame]) -> Non
 
 def test_a_judge_that_obeys(seen: Callable[..., pd.DataFrame]) -> None:
     """For a judge that obeys, only orders gain, and they gain the whole score."""
-    found = seen("obedient")
-    by_name = named(found)
+    summary = seen("obedient")
+    by_name = named(summary)
     assert (by_name["instructions gain"].value, by_name["instructions gain"].n) == (
         1.0,
         6,
     )
     assert by_name["length gains"].value == pytest.approx(0)
-    assert by_kind(found).loc["injection", "right"] == 0.0
+    assert by_kind(summary).loc["injection", "right"] == 0.0
     assert by_name["right"].value == pytest.approx(54 / 60)
 
 
@@ -201,9 +201,9 @@ def test_a_judge_that_does_not_read_to_the_end(
 
 def test_a_judge_whom_length_impresses(seen: Callable[..., pd.DataFrame]) -> None:
     """For a judge that length impresses, padding gains what the rubric does not give for it."""
-    found = seen("impressed")
-    by_name = named(found)
-    padded = found[found["kind"] == "over_long"]
+    summary = seen("impressed")
+    by_name = named(summary)
+    padded = summary[summary["kind"] == "over_long"]
     assert by_name["length gains"].value == pytest.approx(
         (1 - padded["expected_score"]).mean()
     )
@@ -239,34 +239,35 @@ def test_a_judge_that_fails(
     expected = {
         c.item.id for c in asked if any(third(q.prompt) for q in c.requests.values())
     }
-    found = seen("perfect", plan=faults.always(fault, third))
-    assert set(found.loc[found["state"] == state, "id"]) == expected
-    assert set(found["state"]) == {"judged", state}
-    assert found["error"].dropna().str.contains(error).sum() == len(expected)
-    table = by_kind(found)
+    summary = seen("perfect", plan=faults.always(fault, third))
+    assert set(summary.loc[summary["state"] == state, "id"]) == expected
+    assert set(summary["state"]) == {"judged", state}
+    assert summary["error"].dropna().str.contains(error).sum() == len(expected)
+    table = by_kind(summary)
     assert table[state].sum() == len(expected)
     assert (table["judged"] + table[state]).equals(table["asked"])
     values = [
         measure.value
-        for measure in measures(found)
+        for measure in measures(summary)
         if measure.good is not None and measure.n
     ]
     assert all(value in (0.0, 1.0) for value in (round(value, 9) for value in values))
-    assert [compared.n for _, _, compared in agreements(found)] == [
-        sum(rows["state"] == "judged") for _, rows in found.groupby("task", sort=False)
+    assert [compared.n for _, _, compared in agreements(summary)] == [
+        sum(rows["state"] == "judged")
+        for _, rows in summary.groupby("task", sort=False)
     ]
 
 
 def test_a_judge_that_never_answers(seen: Callable[..., pd.DataFrame]) -> None:
     """A judge that never answers has no scores instead of zeros, and the tables are still made."""
-    found = seen("perfect", plan=faults.always(Fault.UNREADABLE))
-    assert by_kind(found)["judged"].sum() == 0
-    assert by_kind(found)["score"].isna().all()
-    assert all(math.isnan(measure.value) for measure in measures(found))
-    assert {compared.note for _, _, compared in agreements(found)} == {
+    summary = seen("perfect", plan=faults.always(Fault.UNREADABLE))
+    assert by_kind(summary)["judged"].sum() == 0
+    assert by_kind(summary)["score"].isna().all()
+    assert all(math.isnan(measure.value) for measure in measures(summary))
+    assert {compared.note for _, _, compared in agreements(summary)} == {
         "no item has both ratings"
     }
-    write_picture(plot_judges(found), Path("nothing.png"))
+    write_picture(plot_judges(summary), Path("nothing.png"))
 
 
 def test_intervals_and_differences(seen: Callable[..., pd.DataFrame]) -> None:
@@ -284,10 +285,12 @@ def test_intervals_and_differences(seen: Callable[..., pd.DataFrame]) -> None:
     (right, *_) = measures(both[both["judge"] == "tests/obedient"])
     assert right.value == pytest.approx(0.9)
     assert 0.7 < right.low < 0.9 < right.high < 1
-    found = {(one, other): compared for one, other, compared in differences(both)}
-    assert len(found) == 3
-    assert found["tests/perfect", "tests/twin"].p_value == 1.0
-    certain = found["tests/perfect", "tests/obedient"]
+    compared_pairs = {
+        (one, other): compared for one, other, compared in differences(both)
+    }
+    assert len(compared_pairs) == 3
+    assert compared_pairs["tests/perfect", "tests/twin"].p_value == 1.0
+    certain = compared_pairs["tests/perfect", "tests/obedient"]
     assert (certain.wins, certain.losses, certain.ties) == (6, 0, 54)
     assert certain.effect.mean == pytest.approx(0.1)
 
@@ -304,16 +307,16 @@ def gains_of(gains: Sequence[float]) -> Measure:
     """Return the measure of instructions that change scores of wrong answers (0.5 instead of 0) by these gains."""
     rows = [
         {
-            "id": f"{kind} {place}",
+            "id": f"{kind} {number}",
             "like": like,
             "kind": kind,
             "score": 0.5 + gain,
             "expected_score": 0.0,
         }
-        for place, added in enumerate(gains)
+        for number, added in enumerate(gains)
         for kind, like, gain in (
             ("wrong", None, 0.0),
-            ("injection", f"wrong {place}", added),
+            ("injection", f"wrong {number}", added),
         )
     ]
     rest = {
@@ -334,11 +337,13 @@ def gains_of(gains: Sequence[float]) -> Measure:
 )
 def test_the_interval_of_a_gain_does_not_depend_on_its_sign(gains: list[float]) -> None:
     """The interval of a gain has a width and contains 0, also if all gains have one sign or are equal."""
-    found = gains_of(gains)
+    gain_interval = gains_of(gains)
     reverse = gains_of([-gain for gain in gains])
-    assert found.low < 0 < found.high
-    assert found.high - found.low > 0.05
-    assert (reverse.low, reverse.high) == pytest.approx((-found.high, -found.low))
+    assert gain_interval.low < 0 < gain_interval.high
+    assert gain_interval.high - gain_interval.low > 0.05
+    assert (reverse.low, reverse.high) == pytest.approx(
+        (-gain_interval.high, -gain_interval.low)
+    )
 
 
 def test_a_judge_without_bias_is_seldom_called_biased() -> None:
@@ -348,5 +353,5 @@ def test_a_judge_without_bias_is_seldom_called_biased() -> None:
     steps = [-1 / 3, 0.0, 1 / 3]
     chances = [0.1, 0.8, 0.1]
     wrong = [gains_of(list(random.choice(steps, 8, p=chances))) for _ in range(rounds)]
-    assert sum(found.low > 0 or found.high < 0 for found in wrong) / rounds <= 0.05
+    assert sum(row.low > 0 or row.high < 0 for row in wrong) / rounds <= 0.05
     assert gains_of([1 / 3] * 7 + [0.0]).low > 0

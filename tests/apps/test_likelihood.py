@@ -67,8 +67,8 @@ def model(tmp_path: Path) -> tuple[Any, Any]:
 def statistics(result: Any, metric: str) -> dict[str, Any]:
     """Return the statistics of the only task of a board."""
     (board,) = (board for board in result._boards if board.metric == metric)
-    (found,) = board.tasks
-    return found
+    (only_result,) = board.tasks
+    return only_result
 
 
 def test_likelihood_of_a_local_model(model: tuple[Any, Any], questions: str) -> None:
@@ -77,7 +77,7 @@ def test_likelihood_of_a_local_model(model: tuple[Any, Any], questions: str) -> 
     result = lc.evaluate(model, "any_jsonl", "4k", name="m", arguments=arguments)
     (row,) = result.scores[result.scores.task == "contains"].to_dict("records")
     assert row["metric"] == "likelihood"
-    found = statistics(result, "likelihood").statistics
+    likelihoods = statistics(result, "likelihood").statistics
     best = []
     gains = []
     for prompt in read_prompts(questions):
@@ -91,8 +91,10 @@ def test_likelihood_of_a_local_model(model: tuple[Any, Any], questions: str) -> 
         )
         best.append(whole)
         gains.append(whole - bare)
-    assert found["token_logprob"].interval.mean == pytest.approx(fmean(best), abs=1e-5)
-    assert found["token_logprob_gain"].interval.mean == pytest.approx(
+    assert likelihoods["token_logprob"].interval.mean == pytest.approx(
+        fmean(best), abs=1e-5
+    )
+    assert likelihoods["token_logprob_gain"].interval.mean == pytest.approx(
         fmean(gains), abs=2e-5
     )
     assert row["score"] == pytest.approx(fmean(map(math.exp, best)), abs=1e-5)
@@ -402,13 +404,13 @@ def test_200_answers_of_a_real_model() -> None:
             f"The number of the {name} is {n}."
             for name, n in zip(names, numbers, strict=True)
         )
-        place = chance.randrange(len(names))
-        prompt = (
-            f"{context}\n\nQuestion: What is the number of the {names[place]}?\nAnswer:"
-        )
+        position = chance.randrange(len(names))
+        prompt = f"{context}\n\nQuestion: What is the number of the {names[position]}?\nAnswer:"
         asked = Request(model="m", model_deployment="m", prompt=prompt)
         request = with_answers(
-            asked, [str(numbers[place]), f"It is {numbers[place]}"], (0, len(context))
+            asked,
+            [str(numbers[position]), f"It is {numbers[position]}"],
+            (0, len(context)),
         )
         response = respond(tokenizer, make_scorer(ours, 64), request, prompt)
         for row, (text, answer) in zip(

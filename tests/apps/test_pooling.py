@@ -17,7 +17,9 @@ def test_the_strengths_are_those_of_a_logistic_regression() -> None:
 
     random = np.random.default_rng(0)
     table = random.random((4, 60)).round(1) + np.array([[0.0], [0.1], [0.2], [0.3]])
-    found = pool({str(model): row for model, row in enumerate(table)}, range(60))
+    pooled_scores = pool(
+        {str(model): row for model, row in enumerate(table)}, range(60)
+    )
     rows = []
     wins = []
     for i, j in combinations(range(4), 2):
@@ -29,7 +31,9 @@ def test_the_strengths_are_those_of_a_logistic_regression() -> None:
             ]
         )
     fit = sm.GLM(np.array(wins), np.array(rows), family=sm.families.Binomial()).fit()
-    strengths = np.array([strength.mean for strength in found.strengths.values()])
+    strengths = np.array(
+        [strength.mean for strength in pooled_scores.strengths.values()]
+    )
     assert strengths[1:] - strengths[0] == pytest.approx(fit.params, abs=1e-4)
     assert strengths.sum() == pytest.approx(0, abs=1e-6)
 
@@ -47,9 +51,13 @@ def test_equal_models_are_seldom_told_apart() -> None:
             )
             for model in range(5)
         }
-        found = pool(scores, range(150))
-        wrong += any((rank.low, rank.high) != (1, 5) for rank in found.ranks.values())
-        covered += found.strengths["0"].low <= 0 <= found.strengths["0"].high
+        pooled_scores = pool(scores, range(150))
+        wrong += any(
+            (rank.low, rank.high) != (1, 5) for rank in pooled_scores.ranks.values()
+        )
+        covered += (
+            pooled_scores.strengths["0"].low <= 0 <= pooled_scores.strengths["0"].high
+        )
     assert wrong / 200 <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / 200)
     assert 0.9 <= covered / 200 <= 0.99
 
@@ -65,20 +73,23 @@ def test_missing_suites() -> None:
         "both": [*(easy[1] * 0.6), *(hard[1] * 0.4)],
         "only hard": [*nan, *(hard[0] * 0.5)],
     }
-    found = pool(scores, range(400))
-    assert [rank.rank for rank in found.ranks.values()] == [3, 2, 1]
-    assert found.ranks["only hard"].high == 1
-    agreement = found.agreement(
-        {model: float(np.nanmean(each)) for model, each in scores.items()}
+    pooled_scores = pool(scores, range(400))
+    assert [rank.rank for rank in pooled_scores.ranks.values()] == [3, 2, 1]
+    assert pooled_scores.ranks["only hard"].high == 1
+    agreement = pooled_scores.agreement(
+        {
+            model: float(np.nanmean(model_scores))
+            for model, model_scores in scores.items()
+        }
     )
     assert agreement.rho < 0
 
 
 def test_few_wins_are_not_certain() -> None:
     """Five wins of five do not make a rank certain, and they give a finite strength."""
-    found = pool({"a": [1] * 5, "b": [0] * 5}, range(5))
-    assert all((rank.low, rank.high) == (1, 2) for rank in found.ranks.values())
-    assert found.strengths["a"].mean < 5
+    pooled_scores = pool({"a": [1] * 5, "b": [0] * 5}, range(5))
+    assert all((rank.low, rank.high) == (1, 2) for rank in pooled_scores.ranks.values())
+    assert pooled_scores.strengths["a"].mean < 5
     with pytest.raises(ValueError, match="differs from no other model"):
         pool({"a": [1, 1], "b": [0, 0], "c": [math.nan] * 2}, range(2))
 
@@ -90,7 +101,8 @@ def test_groups_count_once() -> None:
     once = pool({"a": a, "b": b}, range(40))
     copied = pool({"a": np.tile(a, 6), "b": np.tile(b, 6)}, list(range(40)) * 6)
     widths = [
-        found.strengths["a"].high - found.strengths["a"].low for found in (once, copied)
+        pooling.strengths["a"].high - pooling.strengths["a"].low
+        for pooling in (once, copied)
     ]
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
 
@@ -104,6 +116,6 @@ def test_failures_of_wrong_answers_give_no_rank() -> None:
     groups = list(range(300))
     assert pool(scores, groups).ranks["other"].high == 1
     failed = {"one": np.zeros(300, bool), "other": np.isnan(other)}
-    found = pool(scores, groups, failed)
-    assert found.ranks["other"].high == 2
-    assert found.open_pairs == (("one", "other"),)
+    pooled_scores = pool(scores, groups, failed)
+    assert pooled_scores.ranks["other"].high == 2
+    assert pooled_scores.open_pairs == (("one", "other"),)

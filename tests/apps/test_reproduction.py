@@ -279,8 +279,8 @@ def test_the_run_with_the_most_questions_counts() -> None:
     whole = own_result(100)
     other = own_result(150, num_trials=5)
     for results in ((small, whole, other), (other, whole, small)):
-        (found,) = measure(PROTOCOL, MRCR, results)
-        assert (found.interval.n, found.reasons) == (100, ())
+        (reproduction,) = measure(PROTOCOL, MRCR, results)
+        assert (reproduction.interval.n, reproduction.reasons) == (100, ())
     (few,) = measure(PROTOCOL, MRCR, [own_result(99)])
     assert few.reasons == ("99 of 100 questions",)
     (departed,) = measure(PROTOCOL, MRCR, [other])
@@ -338,10 +338,10 @@ def test_the_same_questions_have_one_interval() -> None:
                 statistics={MAIN_METRIC: Statistic(interval)},
             )
         )
-    (found,) = measure(protocol, HELMET, results)
+    (reproduction,) = measure(protocol, HELMET, results)
     (category,) = category_results(results, HELMET)
     assert category.interval.n == 12
-    assert (found.interval.low, found.interval.high) == pytest.approx(
+    assert (reproduction.interval.low, reproduction.interval.high) == pytest.approx(
         (category.interval.low, category.interval.high)
     )
     # Two entries, of one task and of the others, give other weights, and no interval of intervals.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from helm_longctx.apps.subset.command import (
     MOST_SETS,
     CellScores,
     Subset,
+    _raise_wish,
     _sets,
     agreement,
     find_subset,
@@ -91,5 +94,14 @@ def test_an_agreement_is_the_mean_of_thirty_draws() -> None:
         for _ in range(30)
     ]
     expected = np.mean([spearman(draw[:, 1, 0], reference).rho for draw in draws])
-    found = agreement(scores, Subset((1,), (0,), share, 0.0, 0.0), reference, seed=7)
-    assert found.rho == pytest.approx(expected, abs=1e-9)
+    agreed = agreement(scores, Subset((1,), (0,), share, 0.0, 0.0), reference, seed=7)
+    assert agreed.rho == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("wish", [0.8, 0.9, 0.97])
+def test_the_search_asks_for_more_than_the_wish(wish: float) -> None:
+    """The interval of the correlation that the search asks for begins at the wish."""
+    models = 30
+    raised = _raise_wish(wish, models)
+    half = 1.959964 * math.sqrt((1 + raised**2 / 2) / (models - 3))
+    assert math.tanh(math.atanh(raised) - half) == pytest.approx(wish, abs=0.01)

@@ -524,14 +524,16 @@ def attack_hub_files(folder: Path) -> Iterator[tuple[str, bool]]:
     }
     for number, (name, head) in enumerate(heads.items()):
         hub = Hub({"o/r": {"x.json": b"{}"}}, acts={HEAD: head, FILE: pour(b"0")})
-        place = folder / f"hub{number}"
+        hub_folder = folder / f"hub{number}"
         with (
             serve(hub),
-            point_at(hub.url, place),
+            point_at(hub.url, hub_folder),
             mock.patch.object(hub_data, "check_space", _refuse_large),
         ):
-            fault = find_fetch_fault(hub_data.HubFile("o/r", "x.json", "a"), place)
-        kept = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+            fault = find_fetch_fault(hub_data.HubFile("o/r", "x.json", "a"), hub_folder)
+        kept = sum(
+            path.stat().st_size for path in hub_folder.rglob("*") if path.is_file()
+        )
         if kept > 160 << 20:
             fault = f"{kept:,} bytes are kept"
         yield f"hub, {name}: {fault}", not fault
@@ -557,9 +559,9 @@ def attack_files(folder: Path) -> Iterator[tuple[str, bool]]:
                 web.WebFile(f"{address}/x", "r/a", blob=DIGEST),
             ):
                 kind = type(source).__name__
-                place = folder / f"{number}{kind}"
+                case_folder = folder / f"{number}{kind}"
                 with mock.patch.object(download, "check_space", _refuse_large):
-                    fault = find_fetch_fault(source, place)
+                    fault = find_fetch_fault(source, case_folder)
                 yield f"{kind}, {name}: {fault}", not fault
 
 

@@ -17,9 +17,9 @@ OTHER = 65534
 
 def give_away(path: Path, mode: int) -> None:
     """Give a file, or a folder with its content, to another user."""
-    for each in [path, *path.rglob("*")]:
-        each.chmod(mode)
-        shutil.chown(each, OTHER, OTHER)
+    for file in [path, *path.rglob("*")]:
+        file.chmod(mode)
+        shutil.chown(file, OTHER, OTHER)
 
 
 def make_cache(folder: Path) -> None:

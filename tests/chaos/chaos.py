@@ -81,7 +81,7 @@ class Tally:
         counts = (
             f"{name}: "
             + ", ".join(
-                f"{each} {count}" for each, count in getattr(self, name).most_common()
+                f"{kind} {count}" for kind, count in getattr(self, name).most_common()
             )
             for name in ("rounds", "events", "signals", "faults")
         )
@@ -318,7 +318,7 @@ class Run:
             "request_states"
         ]
         stats = json.loads((path / "stats.json").read_bytes())
-        each = json.loads((path / "per_instance_stats.json").read_bytes())
+        statistics = json.loads((path / "per_instance_stats.json").read_bytes())
         return {
             "statistics": [row for row in stats if row["name"]["name"] not in DELIVERY],
             "statistics of instances": [
@@ -326,7 +326,7 @@ class Run:
                     row["instance_id"],
                     [s for s in row["stats"] if s["name"]["name"] not in DELIVERY],
                 )
-                for row in each
+                for row in statistics
             ],
             "answers": [
                 [answer["text"] for answer in state["result"]["completions"]]

@@ -264,11 +264,11 @@ def change_keys(chaos: Chaos, rng: random.Random, folder: Path) -> None:
     )
     server = chaos.server
     keys = [f"sk-{secrets.token_hex(16)}" for _ in range(3)]
-    for each in (run, undisturbed):
+    for suite in (run, undisturbed):
         _change_clients(
-            each.folder, "helm_longctx.models.apis.OpenAIClient", **OF_OUR_CLIENT
+            suite.folder, "helm_longctx.models.apis.OpenAIClient", **OF_OUR_CLIENT
         )
-        each.order = {"environment": {"CHAOS_KEY": keys[-1]}}
+        suite.order = {"environment": {"CHAOS_KEY": keys[-1]}}
     undisturbed.attempt_calmly()
     try:
         for key in keys[:-1]:

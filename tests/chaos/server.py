@@ -31,7 +31,7 @@ def tag(prompt: str) -> str:
 
 def tags(text: bytes) -> set[str]:
     """Return all tags in a text."""
-    return {found.decode() for found in _TAG.findall(text)}
+    return {match.decode() for match in _TAG.findall(text)}
 
 
 class Model:

@@ -95,11 +95,11 @@ def _disturb(
         raise ChaosError(
             f"status {attempt.status}: {(folder / 'log').read_text()[-500:]}"
         )
-    if (found := _content(folder / "out")) != expected:
+    if (content := _content(folder / "out")) != expected:
         names = {
             name
-            for name in found.keys() | expected.keys()
-            if found.get(name) != expected.get(name)
+            for name in content.keys() | expected.keys()
+            if content.get(name) != expected.get(name)
         }
         raise ChaosError(
             f"the files of {form} differ from an undisturbed command's: {sorted(names)[:5]}"

@@ -81,12 +81,12 @@ def test_conversations(squad: Path, tmp_path: Path) -> None:
         pier = re.search(r"(pier \d+) of (\w+)", last["content"])
         assert pier
         about = f"{pier[2]} has {pier[1]}."
-        (place,) = (
+        (needle_position,) = (
             number
             for number, message in enumerate(earlier)
             if message["content"].startswith(about)
         )
-        depths.append(round(5 * place / (len(earlier) - 2)))
+        depths.append(round(5 * needle_position / (len(earlier) - 2)))
         assert row["answers"] == ["Ann"]
         assert (
             estimate_tokens(" ".join(message["content"] for message in row["messages"]))
@@ -129,12 +129,12 @@ def test_the_lexical_baseline_answers_both(squad: Path, tmp_path: Path) -> None:
         right = 0
         for example in task.load(task, settings, DataRoot(tmp_path, mirror=True)):
             prompt = task.prompt(example)
-            found = (
+            answer = (
                 lexical.answer_conversation(prompt.messages)
                 if example.messages
                 else lexical.answer(prompt.user_turn)
             )
-            right += example.references[0] in found.split()
+            right += example.references[0] in answer.split()
         assert right > COUNT / 2, kind
 
 

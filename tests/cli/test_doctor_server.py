@@ -420,10 +420,10 @@ def test_noise_is_no_second_build() -> None:
             for _ in range(20)
         ]
         assert not find_other_build(answers), (seed, level)
-        for place in (2, 7, 12, 17):
-            answers[place] = [
-                {key: value - 0.3 for key, value in each.items()}
-                for each in answers[place]
+        for position in (2, 7, 12, 17):
+            answers[position] = [
+                {key: value - 0.3 for key, value in answer.items()}
+                for answer in answers[position]
             ]
         if level <= 0.01:
             assert find_other_build(answers) == [2, 7, 12, 17]

@@ -21,8 +21,10 @@ def test_examples_are_parsed(command: Command) -> None:
     """The parser accepts every example of the help, so its options exist and nothing required is missing."""
     parser = load_parser()
     arguments = [command.name, *shlex.split(command.example)]
-    while arguments and (found := getattr(parser, "commands", {}).get(arguments[0])):
-        parser = found
+    while arguments and (
+        subcommand := getattr(parser, "commands", {}).get(arguments[0])
+    ):
+        parser = subcommand
         arguments = arguments[1:]
     with parser.make_context(command.name, arguments) as context:
         assert not context.args
@@ -32,8 +34,8 @@ def parameters(command: click.Command) -> Iterator[tuple[str, str]]:
     """Yield the name and the help of each parameter of a command and of its sub-commands."""
     for parameter in command.params:
         yield f"{command.name} {parameter.name}", str(getattr(parameter, "help", None))
-    for each in getattr(command, "commands", {}).values():
-        yield from parameters(each)
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from parameters(subcommand)
 
 
 def test_helps_are_noun_phrases_or_imperatives() -> None:

@@ -68,8 +68,8 @@ def test_two_models_are_compared(command: Command) -> None:
         )
         == 0
     )
-    found = json.loads(Path("found.json").read_text())["pairings"][0]
-    assert found["better"] == "longctx/lexical"
+    pairing = json.loads(Path("found.json").read_text())["pairings"][0]
+    assert pairing["better"] == "longctx/lexical"
     for path in files:
         path.unlink()
     assert (
@@ -86,7 +86,7 @@ def test_two_models_are_compared(command: Command) -> None:
     )
     fixed = json.loads(Path("fixed.json").read_text())["pairings"][0]
     # The first of several looks has a quarter of the error.
-    assert found["comparison"]["p_value"] == pytest.approx(
+    assert pairing["comparison"]["p_value"] == pytest.approx(
         4 * fixed["comparison"]["p_value"]
     )
 

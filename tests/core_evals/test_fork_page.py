@@ -294,7 +294,7 @@ def test_the_page_s_searches_of_logs(
     (tmp_path / "logs").mkdir()
     log = printed.out + printed.err
     (tmp_path / "logs/run.log").write_text(log, encoding="utf-8")
-    found = {}
+    outputs = {}
     for search in SEARCHES:
         done = subprocess.run(
             ["bash", "-c", search],
@@ -303,7 +303,7 @@ def test_the_page_s_searches_of_logs(
             capture_output=True,
             check=False,
         )
-        found[search] = len(done.stdout.splitlines())
-    assert found == SEARCHES, log
+        outputs[search] = len(done.stdout.splitlines())
+    assert outputs == SEARCHES, log
     assert KEY not in log
     assert "token-" not in log

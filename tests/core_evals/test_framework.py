@@ -118,8 +118,12 @@ def test_adapters(
         "type": "chat",
         "adapter_config": adapter,
     }
-    found = render({"type": "aa_lcr"}, target)["target"]
-    assert (found["mode"], found["interceptors"], found["reuses_responses"]) == (
+    rendered = render({"type": "aa_lcr"}, target)["target"]
+    assert (
+        rendered["mode"],
+        rendered["interceptors"],
+        rendered["reuses_responses"],
+    ) == (
         mode,
         interceptors,
         reuses,

@@ -97,9 +97,9 @@ def test_medical_tasks(task: str, tmp_path: Path) -> None:
         results = evaluate(tmp_path, task, target, extra, PYTHONPATH=path)
         prompts = [call.prompt for call in server.calls]
     assert not any("LATER" in prompt for prompt in prompts)
-    found = scores_of(results, "tasks", task)[expected.statistic]
-    assert found["value"] == expected.value
-    assert found["stats"]["count"] == COUNT
+    scores = scores_of(results, "tasks", task)[expected.statistic]
+    assert scores["value"] == expected.value
+    assert scores["stats"]["count"] == COUNT
     if (
         task != "ehr_sql"
     ):  # HELM names no main metric of this scenario, and makes no table for it
@@ -160,7 +160,7 @@ def test_judged_medical_tasks(task: str, tmp_path: Path) -> None:
         )
     names = results["results"]["tasks"]
     (name,) = [name for name in names if name.startswith(task)]
-    found = scores_of(results, "tasks", name)
-    assert found[f"{task}_accuracy"]["value"] == 4
-    assert found[f"{task}_accuracy"]["stats"]["count"] == COUNT
-    assert 0 <= found["summarization_coverage"]["value"] <= 1
+    scores = scores_of(results, "tasks", name)
+    assert scores[f"{task}_accuracy"]["value"] == 4
+    assert scores[f"{task}_accuracy"]["stats"]["count"] == COUNT
+    assert 0 <= scores["summarization_coverage"]["value"] <= 1

@@ -169,13 +169,13 @@ def test_a_medical_run(tmp_path: Path) -> None:
         )
     results = read_results(run.parent)
     assert list(results["tasks"]) == list(results["groups"]) == ["medec"]
-    found = scores(results, "tasks", "medec")["medec_error_flag_accuracy"]
-    assert found["stats"]["count"] == 4
-    assert "stderr" in found["stats"]
+    scored = scores(results, "tasks", "medec")["medec_error_flag_accuracy"]
+    assert scored["stats"]["count"] == 4
+    assert "stderr" in scored["stats"]
     summarize_suite("s", tmp_path / "benchmark_output")
     (table, *_) = json.loads(
         (run.parent / "groups/medec.json").read_text(encoding="utf-8")
     )
     titles = [header["value"] for header in table["header"]]
     assert titles[:2] == ["Model", "MedecFlagAcc"]
-    assert table["rows"][0][1]["value"].startswith(f"{found['value']:.4f}")
+    assert table["rows"][0][1]["value"].startswith(f"{scored['value']:.4f}")

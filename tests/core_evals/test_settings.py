@@ -82,8 +82,8 @@ def no_judge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             {"task": "med_dialog", "judge": "a/b"},
             [
-                f"med_dialog:subset={each},jury_config_path=out/model_configs/judges.yaml"
-                for each in ("healthcaremagic", "icliniq")
+                f"med_dialog:subset={source},jury_config_path=out/model_configs/judges.yaml"
+                for source in ("healthcaremagic", "icliniq")
             ],
         ),
         (
@@ -510,11 +510,11 @@ def test_medical_run_specs(name: str, tmp_path: Path) -> None:
                 strict=True,
             )
         )
-        found = [
-            {label: model.model_deployment for label, model in each.items()}
-            for each in jury
+        deployments = [
+            {label: model.model_deployment for label, model in models.items()}
+            for models in jury
         ]
-        assert found == ([wanted] if task.is_judged else [])
+        assert deployments == ([wanted] if task.is_judged else [])
 
 
 def test_a_judged_medical_task_needs_judges(tmp_path: Path) -> None:

@@ -437,7 +437,7 @@ def test_one_commit_for_each_repository() -> None:
                         commits.setdefault(source.pin.repo, set()).add(
                             source.pin.commit
                         )
-    assert {repo for repo, found in commits.items() if len(found) > 1} == set()
+    assert {repo for repo, revisions in commits.items() if len(revisions) > 1} == set()
 
 
 def test_a_source_is_compared_once(hub: Hub) -> None:

@@ -520,9 +520,9 @@ def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -
     """A zip file that is damaged or lacks the member leaves nothing."""
     hub.repos["org/zips"] = {"set.zip": content}
     if not message:
-        place = content.index(b"set/set_16k.jsonl") + 200
+        position = content.index(b"set/set_16k.jsonl") + 200
         hub.repos["org/zips"] = {
-            "set.zip": content[:place] + b"\0\0\0" + content[place + 3 :]
+            "set.zip": content[:position] + b"\0\0\0" + content[position + 3 :]
         }
         message = "it is not a complete zip file"
     with pytest.raises(InputError, match=message) as caught:

@@ -170,10 +170,10 @@ def test_files_that_a_mirror_lacks(proof: Proof, tmp_path: Path) -> None:
     """A mirror can lack files: their cells have no score, and the files are listed. Without the table it is an error."""
     with pytest.raises(InputError, match=r"proof/made/out/a\.jsonl"):
         verify(tmp_path, mirror=True)
-    place = tmp_path / "data" / FOLDER
-    place.mkdir(parents=True)
-    (place / "table").write_bytes(TABLE)
-    write(place / "out/a.jsonl", [RIGHT, RIGHT, WRONG])
+    folder = tmp_path / "data" / FOLDER
+    folder.mkdir(parents=True)
+    (folder / "table").write_bytes(TABLE)
+    write(folder / "out/a.jsonl", [RIGHT, RIGHT, WRONG])
     verification = verify(tmp_path, mirror=True)
     assert verification.counts == {
         ScoreVerdict.EQUAL: 1,
@@ -188,12 +188,12 @@ def test_a_file_that_a_mirror_has_cut(
     proof: Proof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Git's ids tell a cut file from the published one. A missing file whose id is known does not hide that."""
-    place = tmp_path / "data" / FOLDER
+    outputs_folder = tmp_path / "data" / FOLDER
     for name, content in {**make_files(), "table": TABLE}.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(content)
+        (outputs_folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (outputs_folder / name).write_bytes(content)
     assert verify(tmp_path, mirror=True).other == []
-    missing = place / "out/b.jsonl"
+    missing = outputs_folder / "out/b.jsonl"
     blob = object_id("blob", missing.read_bytes())
     missing.unlink()
     assert verify(tmp_path, mirror=True).other == [f"{FOLDER}/out"]
@@ -204,8 +204,8 @@ def test_a_file_that_a_mirror_has_cut(
     verification = verify(tmp_path, mirror=True)
     assert verification.other == []
     assert "is that of the pinned commits" in write_page([verification])
-    (place / "out/a.jsonl").write_bytes(make_files()["out/a.jsonl"][:-20])
-    (place / "table").write_bytes(TABLE + b"\n")
+    (outputs_folder / "out/a.jsonl").write_bytes(make_files()["out/a.jsonl"][:-20])
+    (outputs_folder / "table").write_bytes(TABLE + b"\n")
     verification = verify(tmp_path, mirror=True)
     assert verification.other == [f"{FOLDER}/out", f"{FOLDER}/table"]
     assert f"or is not whole: `{FOLDER}/out`, `{FOLDER}/table`" in write_page(
@@ -278,14 +278,14 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         rows = [{"gt": gold, "gpt4-x_pred": answer} for answer in answers]
         write(tmp_path / leval.FOLDER / f"gpt4-32k/{task}.pred.jsonl", rows)
 
-    place = tmp_path / longbench.FOLDER / "qwen3-8b"
-    write(place / "hotpotqa.jsonl", [{"pred": "a cat", "answers": ["dog", "cat"]}])
+    folder = tmp_path / longbench.FOLDER / "qwen3-8b"
+    write(folder / "hotpotqa.jsonl", [{"pred": "a cat", "answers": ["dog", "cat"]}])
     classes = ["Food", "Date"]
     write(
-        place / "trec.jsonl",
+        folder / "trec.jsonl",
         [{"pred": "x", "answers": ["Date"], "all_classes": classes}],
     )
-    (place / "result.json").write_text('{"hotpotqa": 100.0, "trec": 50.0}')
+    (folder / "result.json").write_text('{"hotpotqa": 100.0, "trec": 50.0}')
 
     model = "Yukang/LongAlpaca-13B"
     source = [f"model_name = '{model}'\n", f"prompt_name = '{babilong.FORMS[0]}'\n"]

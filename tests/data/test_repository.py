@@ -113,12 +113,12 @@ def test_a_folder(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) 
     )
     fetch(tmp_path, folder, other)
     fetch(tmp_path, folder)
-    found = {
+    contents = {
         p.relative_to(tmp_path / "data").as_posix(): p.read_bytes()
         for p in (tmp_path / "data").rglob("*")
         if p.is_file()
     }
-    assert found == {
+    assert contents == {
         name.replace("data/", "suite/", 1): content
         for name, content in FILES.items()
         if name != "README.md"

@@ -244,8 +244,8 @@ def test_rows_of_a_tar_file() -> None:
         "a/z.json": b"3",
         "a/w": b"{}",
     }
-    found = first_in_tar(io.BytesIO(tarred(files)))
-    assert {name: json.loads(content) for name, content in found.items()} == {
+    member = first_in_tar(io.BytesIO(tarred(files)))
+    assert {name: json.loads(content) for name, content in member.items()} == {
         "a/x.jsonl": {"a": 1},
         "a/y.json": [{"b": 1}],
     }

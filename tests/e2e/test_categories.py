@@ -58,9 +58,11 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
 
 def test_questions_are_asked_at_all_depths(suite: Path) -> None:
     """Each question is asked at all depths (24 requests for four questions, 12 for hotpotqa), and the depths are reported."""
-    found = stats(suite, "helmet_rag:length=8k,num_samples=4,model=longctx_lexical")
+    statistics = stats(
+        suite, "helmet_rag:length=8k,num_samples=4,model=longctx_lexical"
+    )
     assert {
-        task: found["num_instances", task]
+        task: statistics["num_instances", task]
         for task in ("nq", "triviaqa", "hotpotqa", "popqa")
     } == {
         "nq": 24,
@@ -71,7 +73,7 @@ def test_questions_are_asked_at_all_depths(suite: Path) -> None:
     assert {
         ("longctx_score_at_depth_0", "popqa"),
         ("longctx_score_at_depth_100", "popqa"),
-    } <= set(found)
+    } <= set(statistics)
 
 
 def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
@@ -188,12 +190,12 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
     )
     assert second.read_text() == first.read_text()
     (folder,) = (tmp_path / "benchmark_output/runs/s").glob("helmet_cite*")
-    found = stats(tmp_path, folder.name)
+    statistics = stats(tmp_path, folder.name)
     for task in ("asqa", "qampari"):
-        assert 0 < found["judge_failed", task] < 1
-        assert ("longctx_score", task) not in found
-        assert ("citation_rec", task) not in found
-        assert 0 <= found["judge_citation_rec", task] <= 1
+        assert 0 < statistics["judge_failed", task] < 1
+        assert ("longctx_score", task) not in statistics
+        assert ("citation_rec", task) not in statistics
+        assert 0 <= statistics["judge_citation_rec", task] <= 1
     states = json.loads((folder / "scenario_state.json").read_text())["request_states"]
     assert {state["annotations"]["citations"]["judge"] for state in states} == {JUDGE}
 
@@ -222,5 +224,5 @@ def test_thinking_is_not_scored(tmp_path: Path) -> None:
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     assert {body["max_tokens"] for body in server.bodies} == {1100}
     (folder,) = (tmp_path / "benchmark_output/runs/s").glob("helmet_recall*")
-    found = stats(tmp_path, folder.name)
-    assert found["exact_match", "json_kv"] == 1.0
+    statistics = stats(tmp_path, folder.name)
+    assert statistics["exact_match", "json_kv"] == 1.0

@@ -116,7 +116,10 @@ def test_links_of_the_overall_score(page: str, browser: webdriver.Chrome) -> Non
         for cells in rows(browser)
     }
     published = [
-        link for name, found in links.items() if name not in MODELS for link in found
+        link
+        for name, model_links in links.items()
+        if name not in MODELS
+        for link in model_links
     ]
     assert not [link for link in published if link]
     browser.get(str(links["acme/good"][0]))

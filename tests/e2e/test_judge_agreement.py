@@ -92,10 +92,12 @@ def test_exported_answers_with_a_column_are_labels(
     compared = run("helm-longctx", "judge-agreement", *options, folder=tmp_path)
     assert compared.returncode == 0, compared.stderr
     assert "human / tests/a" in compared.stdout
-    found = json.loads((tmp_path / "agreement.json").read_text())
-    assert found["unknown_labels"] == 0
+    agreement = json.loads((tmp_path / "agreement.json").read_text())
+    assert agreement["unknown_labels"] == 0
     by_raters = {
-        row["raters"]: row for row in found["agreement"] if row["of"] == "correctness"
+        row["raters"]: row
+        for row in agreement["agreement"]
+        if row["of"] == "correctness"
     }
     assert set(by_raters) == {"human / tests/a", "human / tests/b", "tests/a / tests/b"}
     assert by_raters["human / tests/a"]["weighted_kappa"]["value"] == 1.0

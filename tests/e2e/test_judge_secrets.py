@@ -97,14 +97,14 @@ def test_a_judged_run_that_fails(tmp_path: Path, mirror: DataRoot) -> None:
         SECRETS.values()
     )
     assert server.failed()[Fault.UNAUTHORIZED] > 5
-    found = written(tmp_path, ours)
-    found |= {
+    files = written(tmp_path, ours)
+    files |= {
         f"output {number}": (done.stdout + done.stderr).encode()
         for number, done in enumerate(made)
     }
-    everything = b"".join(found.values())
+    everything = b"".join(files.values())
     assert b"It went wrong" in everything
     assert b"401" in everything
     for secret in SECRETS.values():
         for form in forms(secret):
-            assert [name for name, content in found.items() if form in content] == []
+            assert [name for name, content in files.items() if form in content] == []

@@ -162,8 +162,8 @@ def test_without_faults(suite: Suite, task: str) -> None:
     """Without faults every answer is judged, and scores differ."""
     scores = suite.scores(task, "tests/plain")
     assert len(scores) > 8
-    assert all(found["judge_failed"] == 0 for found in scores.values())
-    assert len({found["longctx_score"] for found in scores.values()}) > 2
+    assert all(values["judge_failed"] == 0 for values in scores.values())
+    assert len({values["longctx_score"] for values in scores.values()}) > 2
     (mean,) = [
         v
         for (name, sub), v in stats(
@@ -172,7 +172,7 @@ def test_without_faults(suite: Suite, task: str) -> None:
         if name == "longctx_score"
     ]
     assert mean == pytest.approx(
-        fmean(found["longctx_score"] for found in scores.values())
+        fmean(values["longctx_score"] for values in scores.values())
     )
 
 
@@ -193,21 +193,27 @@ def test_questions_that_are_never_answered(suite: Suite, task: str) -> None:
     plain, broken = (
         suite.scores(task, judge) for judge in ("tests/plain", "tests/broken")
     )
-    failed = {instance for instance, found in broken.items() if found["judge_failed"]}
+    failed = {
+        instance
+        for instance, statistics in broken.items()
+        if statistics["judge_failed"]
+    }
     assert 0 < len(failed) < len(broken)
-    for instance, found in broken.items():
+    for instance, statistics in broken.items():
         if instance in failed:
-            assert {name for name in found if "strict" not in name} == {"judge_failed"}
+            assert {name for name in statistics if "strict" not in name} == {
+                "judge_failed"
+            }
         else:
-            assert found == plain[instance]
-    found = stats(suite.folder, suite.run(task, "tests/broken"))
-    assert found["judge_failed", task] == pytest.approx(len(failed) / len(broken))
+            assert statistics == plain[instance]
+    statistics = stats(suite.folder, suite.run(task, "tests/broken"))
+    assert statistics["judge_failed", task] == pytest.approx(len(failed) / len(broken))
     others = [
         scores["longctx_score"]
         for instance, scores in plain.items()
         if instance not in failed
     ]
-    assert found["longctx_score", task] == pytest.approx(fmean(others))
+    assert statistics["longctx_score", task] == pytest.approx(fmean(others))
     assert "judge tests/broken gave no verdict on" in suite.output
 
 
@@ -248,15 +254,15 @@ def test_a_run_that_is_killed_while_it_is_judged(
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     assert len(server.calls) > before
     assert paid_twice(server) == []
-    found = stats(tmp_path, entry.replace("/", "_"))
-    assert found["judge_failed", "infbench_sum"] == 0
+    statistics = stats(tmp_path, entry.replace("/", "_"))
+    assert statistics["judge_failed", "infbench_sum"] == 0
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
     assert summarized.returncode == 0, summarized.stderr
     shown, *_ = table(tmp_path, "helmet_infbench_sum", "Score")[
         "Lexical baseline"
     ].values()
     assert float(str(shown).split()[0]) == pytest.approx(
-        found["longctx_score", "infbench_sum"], abs=5e-4
+        statistics["longctx_score", "infbench_sum"], abs=5e-4
     )
     assert {call.question for call in server.calls if not call.fault} == {
         call.question for call in server.calls
@@ -291,9 +297,9 @@ def test_a_judge_without_a_key(tmp_path: Path, mirror: DataRoot) -> None:
     )
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     assert "answers are not judged" in made.stderr
-    found = stats(tmp_path, entry.replace("/", "_"))
-    assert found["judge_failed", "narrativeqa"] == 1
-    assert ("longctx_score", "narrativeqa") not in found
+    statistics = stats(tmp_path, entry.replace("/", "_"))
+    assert statistics["judge_failed", "narrativeqa"] == 1
+    assert ("longctx_score", "narrativeqa") not in statistics
 
 
 def test_the_official_judge_was_withdrawn(tmp_path: Path, mirror: DataRoot) -> None:
@@ -338,8 +344,8 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     options = ["--suite", "s", "--local-path", folder / "models"]
     name = suite.run("narrativeqa", "tests/broken")
     failed = sum(
-        bool(found["judge_failed"])
-        for found in suite.scores("narrativeqa", "tests/broken").values()
+        bool(values["judge_failed"])
+        for values in suite.scores("narrativeqa", "tests/broken").values()
     )
     made = run("helm-longctx", "rejudge", *options, name, folder=folder, **environment)
     assert (

@@ -38,8 +38,8 @@ class Judge:
             return gen.reply_to(prompt)
         number = int(prompt.partition("<request>\n")[2].partition(":")[0])
         self._asked[number] += 1
-        found = write.replies()[number]
-        return found[min(self._asked[number], len(found)) - 1]
+        judge_replies = write.replies()[number]
+        return judge_replies[min(self._asked[number], len(judge_replies)) - 1]
 
 
 @pytest.fixture(scope="module")
@@ -88,25 +88,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def stats_of(folder: Path, entry: str) -> dict[str, float]:
     """Return the statistics of a run's only task."""
-    found = stats(folder, f"{entry},model=tests_model".replace("/", "_"))
-    return {name: value for (name, task), value in found.items() if task}
+    statistics = stats(folder, f"{entry},model=tests_model".replace("/", "_"))
+    return {name: value for (name, task), value in statistics.items() if task}
 
 
 def test_longbench_write(folder: Path) -> None:
     """LongBench-Write's scores equal those of the official code, and a missing verdict is requested five times and counted."""
-    found = stats_of(folder, WRITE)
+    statistics = stats_of(folder, WRITE)
     total = WRITE_GOLDEN["total"]
     lengths = WRITE_GOLDEN["length_scores"]
-    assert found["length_score"] == pytest.approx(sum(lengths) / len(lengths) / 100)
-    assert found["judge_score"] == pytest.approx(total["total"] / 100)
-    assert found["judge_reading_experience"] == pytest.approx(
+    assert statistics["length_score"] == pytest.approx(
+        sum(lengths) / len(lengths) / 100
+    )
+    assert statistics["judge_score"] == pytest.approx(total["total"] / 100)
+    assert statistics["judge_reading_experience"] == pytest.approx(
         total["Reading Experience"] / 100
     )
-    assert found["longctx_score"] == pytest.approx(
-        (found["length_score"] + found["judge_score"]) / 2
+    assert statistics["longctx_score"] == pytest.approx(
+        (statistics["length_score"] + statistics["judge_score"]) / 2
     )
-    assert found["judge_failed"] == 0.1
-    assert found["judge_score_strict"] == pytest.approx(0.9 * found["judge_score"])
+    assert statistics["judge_failed"] == 0.1
+    assert statistics["judge_score_strict"] == pytest.approx(
+        0.9 * statistics["judge_score"]
+    )
     asked = json.loads((folder / "asked.json").read_text())
     calls = [body for body in asked["judge"] if body["temperature"] == 0.5]
     assert len(calls) == sum(map(len, write.replies()))
@@ -115,16 +119,22 @@ def test_longbench_write(folder: Path) -> None:
 
 def test_longgenbench(folder: Path) -> None:
     """LongGenBench's scores equal those of the official code, although a chat has no stop sequence."""
-    found = stats_of(folder, GEN)
+    statistics = stats_of(folder, GEN)
     _, made, _, made_share, stic_1, stic_2, words, completion = GEN_GOLDEN[str(LENGTH)][
         "local"
     ]["static"]
-    assert found["judge_stic_2"] == found["longctx_score"] == pytest.approx(stic_2)
-    assert found["judge_stic_2"] / found["checks_made"] == pytest.approx(stic_1)
-    assert found["checks_made"] == pytest.approx(made_share)
-    assert found["completion_rate"] == pytest.approx(completion / 100)
-    assert found["output_words"] == pytest.approx(words)
-    assert found["judge_failed"] == 0
+    assert (
+        statistics["judge_stic_2"]
+        == statistics["longctx_score"]
+        == pytest.approx(stic_2)
+    )
+    assert statistics["judge_stic_2"] / statistics["checks_made"] == pytest.approx(
+        stic_1
+    )
+    assert statistics["checks_made"] == pytest.approx(made_share)
+    assert statistics["completion_rate"] == pytest.approx(completion / 100)
+    assert statistics["output_words"] == pytest.approx(words)
+    assert statistics["judge_failed"] == 0
     asked = json.loads((folder / "asked.json").read_text())
     # Equal prompts are asked once.
     calls = {

@@ -45,12 +45,15 @@ def suite(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
 
 def test_scores(suite: Path) -> None:
     """Every data set has its headline, its parts and its own column, and the score is their mean."""
-    found = stats(suite, "lv_eval:length=16k,model=longctx_lexical")
+    statistics = stats(suite, "lv_eval:length=16k,model=longctx_lexical")
     for task in LV_EVAL.tasks:
-        assert found["longctx_score", task.name] == found[task.headline[0], task.name]
-        assert found["num_instances", task.name] == 6
-    assert ("keyword_recall", "cmrc_mixup") in found
-    mean = sum(found["longctx_score", task.name] for task in LV_EVAL.tasks) / 11
+        assert (
+            statistics["longctx_score", task.name]
+            == statistics[task.headline[0], task.name]
+        )
+        assert statistics["num_instances", task.name] == 6
+    assert ("keyword_recall", "cmrc_mixup") in statistics
+    mean = sum(statistics["longctx_score", task.name] for task in LV_EVAL.tasks) / 11
     assert table(suite, "lv_eval", "Score")["Lexical baseline"][
         "Overall 16k"
     ] == pytest.approx(mean)

@@ -145,9 +145,9 @@ def test_show_finds_a_prompt_by_its_number(command: Command) -> None:
 def test_estimate(command: Command) -> None:
     """`estimate` gives the requests and the cost of these runs as it does for ours."""
     assert command("estimate", RUNS[0], "-m", 5, "--json", "estimate.json") == 0
-    (found,) = read(Path("estimate.json"))
-    assert (found["requests"], found["output_tokens"]["most"]) == (5, 500)
-    assert found["prompt_tokens"]["total"] > 5 * 2000
+    (estimate,) = read(Path("estimate.json"))
+    assert (estimate["requests"], estimate["output_tokens"]["most"]) == (5, 500)
+    assert estimate["prompt_tokens"]["total"] > 5 * 2000
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,11 @@ def test_a_simulated_release(command: Command, root: Path, name: str) -> None:
         assert "prompt tokens" in command.out
         assert command("reproduce", name, *options) == 0, command.err
     shown = command.out[command.out.index("published and measured") :]
-    found = re.findall(
+    matches = re.findall(
         r"│ +([\d.]+) │ +([\d.]+) │ [^│]+ │ (agrees|differs|cannot tell|not comparable) *│",
         shown,
     )
-    assert sorted(found) == sorted(row[1:] for row in expected.values())
+    assert sorted(matches) == sorted(row[1:] for row in expected.values())
     kinds = [row[3] for row in expected.values()]
     assert all(
         f"{kind}: {kinds.count(kind)}" in shown.splitlines()[-1] for kind in kinds

@@ -60,7 +60,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     write(
         folder / PATH,
-        [conversation(*place, number) for place in places for number in range(ROWS)],
+        [
+            conversation(*position, number)
+            for position in places
+            for number in range(ROWS)
+        ],
     )
     for build in (
         build_graphwalks, build_mrcr_v2, build_longbench_v2, build_lv_eval, build_aa_lcr, build_mirror, build_sources,

@@ -190,12 +190,12 @@ def check(runs: Runs) -> None:
     assert {
         runs.stats(MRCR)["longctx_score", f"{needles}needle"] for needles in (2, 4, 8)
     } == {1.0}
-    found = runs.stats(LONGPROC)
+    statistics = runs.stats(LONGPROC)
     scored = [name for name in TASKS if name != "pseudo_to_code"]
-    assert {name: found[f"{name}_score", name] for name in scored} == dict.fromkeys(
-        scored, 1.0
-    )
-    assert not any(task == "pseudo_to_code" for _, task in found)
+    assert {
+        name: statistics[f"{name}_score", name] for name in scored
+    } == dict.fromkeys(scored, 1.0)
+    assert not any(task == "pseudo_to_code" for _, task in statistics)
     times = Counter(
         body["messages"][0]["content"]
         for body in runs.model.bodies
@@ -204,17 +204,21 @@ def check(runs: Runs) -> None:
     assert set(times.values()) == {3}
     assert len(times) == 12
     assert runs.stats(TSORT)["longctx_score", "textsort"] == 1.0
-    found = runs.stats(KEYS)
+    statistics = runs.stats(KEYS)
     assert (
-        found["longctx_score", "kv"]
-        == found["turn_1", "kv"]
-        == found["turn_5", "kv"]
+        statistics["longctx_score", "kv"]
+        == statistics["turn_1", "kv"]
+        == statistics["turn_5", "kv"]
         == 1.0
     )
-    found = runs.stats(AA_LCR)
-    assert found["longctx_score", "questions"] == found["pass_at_3", "questions"] == 1.0
-    assert found["judge_failed", "questions"] == 0.25
-    assert found["judge_score_strict", "questions"] == 0.75
+    statistics = runs.stats(AA_LCR)
+    assert (
+        statistics["longctx_score", "questions"]
+        == statistics["pass_at_3", "questions"]
+        == 1.0
+    )
+    assert statistics["judge_failed", "questions"] == 0.25
+    assert statistics["judge_score_strict", "questions"] == 0.75
     # What has no verdict is asked of the judge in every run, but not a second time in hope of another reply.
     asked = [body for body in runs.judge.bodies if PROMPT not in str(body["messages"])]
     assert {

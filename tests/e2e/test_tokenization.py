@@ -118,17 +118,17 @@ def states(made: Made) -> list[dict]:
 
 def cached(made: Made) -> list[str]:
     """Return the keys of every cache of the run: requests and tokenizations."""
-    found = []
+    keys = []
     for path in (made.folder / "models/cache").glob("*.sqlite"):
         database = sqlite3.connect(path)
         for (table,) in database.execute(
             "SELECT name FROM sqlite_master WHERE type='table'"
         ).fetchall():
-            found += [
+            keys += [
                 str(key) for (key,) in database.execute(f"SELECT key FROM {table}")
             ]
         database.close()
-    return found
+    return keys
 
 
 @pytest.mark.parametrize("made", [(100_000, "")], indirect=True)

@@ -25,8 +25,8 @@ SHORT_ROWS = [
 def look_up(prompt: lc.Prompt) -> str:
     """Return the value of the last key of a prompt of `TASK`."""
     key = prompt.question.rpartition("Key: ")[2].partition("\n")[0].strip(' "')
-    found = re.search(rf'"{key}": "([^"]+)"', prompt.context)
-    return found[1] if found else ""
+    match = re.search(rf'"{key}": "([^"]+)"', prompt.context)
+    return match[1] if match else ""
 
 
 def call(

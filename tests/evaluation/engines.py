@@ -35,7 +35,7 @@ class Engine:
         """Return an output for each prompt; `settings` are a list, or the same for all."""
         every = settings if isinstance(settings, list) else [settings] * len(prompts)
         assert not use_tqdm
-        return [self._answer(*each) for each in zip(prompts, every, strict=True)]
+        return [self._answer(*pair) for pair in zip(prompts, every, strict=True)]
 
     def _answer(self, prompt: dict[str, list[int]], setting: Any) -> Any:
         ids = torch.tensor([prompt["prompt_token_ids"]])

@@ -90,7 +90,9 @@ def test_a_nested_call(kind: str) -> None:
             call(look_up, name="inner")
         errors.append(str(error.value))
         return (
-            [look_up(each) for each in prompt] if kind == "batches" else look_up(prompt)
+            [look_up(message) for message in prompt]
+            if kind == "batches"
+            else look_up(prompt)
         )
 
     async def answer_later(prompt: lc.Prompt) -> str:

@@ -143,8 +143,8 @@ def test_comparison(both: EvaluationResult, tmp_path: Path) -> None:
     assert row.low > 0
     assert row.better == "python/look_up"
     one, other = (
-        call(each, num_samples=12, output_path=tmp_path / each.__name__)
-        for each in (look_up, nothing)
+        call(function, num_samples=12, output_path=tmp_path / function.__name__)
+        for function in (look_up, nothing)
     )
     assert one.compare(other).equals(both.compare())
     groups = {"own": ["python/look_up"], "none": ["python/nothing"]}

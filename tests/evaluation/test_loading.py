@@ -70,12 +70,12 @@ def test_bfloat16(folder: Path) -> None:
     entry = {"path": str(folder), "dtype": "bfloat16", "attention": "eager"}
     loaded = load(folder, dtype=torch.bfloat16, attn_implementation="eager")
     results = []
-    for model, place in (
+    for model, source in (
         (entry, "path"),
         (loaded, "loaded"),
         ({**entry, "dtype": "float32"}, "whole"),
     ):
-        options: dict[str, Any] = {"batch_size": 16, "output_path": place}
+        options: dict[str, Any] = {"batch_size": 16, "output_path": source}
         likelihood = call_with_short_texts(
             model, {"metric": "likelihood"}, **options
         ).scores.score[0]

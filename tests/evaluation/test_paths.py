@@ -201,5 +201,8 @@ def test_options_of_servers_and_of_folders(checkpoints: Path, command: Command) 
 )
 def test_steps_in_names(name: str, family: str | None, step: int | None) -> None:
     """The step of a checkpoint is read from its name."""
-    found = find_step(name)
-    assert (found and found.family, found and found.number) == (family, step)
+    checkpoint = find_step(name)
+    assert (checkpoint and checkpoint.family, checkpoint and checkpoint.number) == (
+        family,
+        step,
+    )

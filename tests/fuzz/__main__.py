@@ -37,15 +37,15 @@ def main() -> None:
     logging.disable()  # of the code under test
     if arguments.case:
         kind, target, number = arguments.case.split("/")
-        found = [run_case(KINDS[kind], target, int(number), arguments.seed)]
+        outcomes = [run_case(KINDS[kind], target, int(number), arguments.seed)]
     else:
         print(f"seed {arguments.seed}", flush=True)
-        found = [
-            f
+        outcomes = [
+            outcome
             for name in arguments.kinds
-            for f in run_kind(KINDS[name], arguments.seed, arguments.cases)
+            for outcome in run_kind(KINDS[name], arguments.seed, arguments.cases)
         ]
-    failures = [failure for failure in found if failure]
+    failures = [failure for failure in outcomes if failure]
     for failure in failures if arguments.case else ():
         print(failure.about)
     print(f"{len(failures)} failures")

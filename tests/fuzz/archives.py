@@ -127,12 +127,12 @@ def _watched() -> Iterator[Path]:
         folder = Path(name) / "a/b/c"
         folder.mkdir(parents=True)
         yield folder
-        found = {
+        paths = {
             path
             for path in Path(name).rglob("*")
             if folder not in (path, *path.parents)
         }
-        assert found <= set(folder.parents), f"written outside: {found}"
+        assert paths <= set(folder.parents), f"written outside: {paths}"
         assert not outside.exists(), "written outside"
         assert not any(path.is_symlink() for path in folder.rglob("*")), (
             "a link was made"

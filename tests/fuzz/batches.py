@@ -137,17 +137,17 @@ def _mutated_results(rows: list[Body], rng: random.Random) -> bytes:
     rng.shuffle(rows)
     lines = [_line(row) for row in rows]
     for _ in range(rng.choice((1, 1, 2, 5))):
-        place = rng.randrange(len(lines))
-        lines[place] = dumped(mutated(rows[place], rng), rng)
+        position = rng.randrange(len(lines))
+        lines[position] = dumped(mutated(rows[position], rng), rng)
     kind = rng.randrange(6)
-    place = rng.randrange(len(lines))
+    position = rng.randrange(len(lines))
     if kind == 0:
-        del lines[place]
+        del lines[position]
     elif kind == 1:
-        lines.insert(place, rng.choice(lines))
+        lines.insert(position, rng.choice(lines))
     elif kind == 2:
         lines.insert(
-            place,
+            position,
             rng.choice(
                 (b"", b"null", b"[]", b"{}", b'{"custom_id": "other"}', b"\xff", b"{")
             ),

@@ -186,9 +186,9 @@ def _workplace() -> Path:
     for module in MODULES:
         importlib.import_module(module)
     _kept.append(tempfile.TemporaryDirectory(prefix="fuzz-place-"))
-    place = Path(_kept[0].name)
-    build_workplace(place, run_command)
-    return place
+    folder = Path(_kept[0].name)
+    build_workplace(folder, run_command)
+    return folder
 
 
 _kept: list[tempfile.TemporaryDirectory[str]] = []
@@ -302,20 +302,20 @@ def _leads_elsewhere(word: str) -> bool:
 
 
 def _changed(words: list[str], rng: random.Random) -> list[str]:
-    place = rng.randrange(len(words))
+    position = rng.randrange(len(words))
     kind = rng.randrange(7)
     if kind == 0 and len(words) > 1:
-        del words[place]
+        del words[position]
     elif kind == 1:
-        words.insert(place, words[rng.randrange(len(words))])
+        words.insert(position, words[rng.randrange(len(words))])
     elif kind == 2:
-        words[place] = rng.choice(ODD_WORDS)
+        words[position] = rng.choice(ODD_WORDS)
     elif kind == 3:
-        words.insert(place + 1, rng.choice(ODD_WORDS))
+        words.insert(position + 1, rng.choice(ODD_WORDS))
     elif kind == 4:
-        words[place] = mutated_text(words[place], rng)
+        words[position] = mutated_text(words[position], rng)
     else:
-        words[place] = _changed_entry(words[place], rng)
+        words[position] = _changed_entry(words[position], rng)
     return words
 
 
@@ -326,13 +326,13 @@ def _changed_entry(word: str, rng: random.Random) -> str:
         at = rng.randrange(len(word) + 1)
         return word[:at] + rng.choice("aex_-=:, ") + word[at + 1 :]
     parts = rest.split(",")
-    place = rng.randrange(len(parts))
-    key, _, value = parts[place].partition("=")
+    position = rng.randrange(len(parts))
+    key, _, value = parts[position].partition("=")
     others = (
         f"{key}={rng.choice(ODD_WORDS)}", f"{mutated_text(key, rng)}={value}", key, f"{key}=", f"={value}", f"{key}={value}={value}",
         f" {key} = {value} ", "judge=none", "context=none", "truncation=error", "length=1m", "shots=0", "num_samples=0", "model=a/b",
     )  # fmt: skip
-    parts[place : place + rng.randint(0, 1)] = [rng.choice(others)]
+    parts[position : position + rng.randint(0, 1)] = [rng.choice(others)]
     return (
         f"{mutated_text(name, rng) if rng.random() < 0.1 else name}:{','.join(parts)}"
     )

@@ -174,8 +174,8 @@ def _mutated_file(path: Path, rng: random.Random) -> bytes:
         return dumped(mutated(json.loads(data), rng), rng)
     rows = [json.loads(line) for line in data.splitlines()]
     for _ in range(rng.choice((1, 1, 2, len(rows)))):
-        place = rng.randrange(len(rows))
-        rows[place] = mutated(rows[place], rng)
+        position = rng.randrange(len(rows))
+        rows[position] = mutated(rows[position], rng)
     return b"".join(dumped(row, rng) + b"\n" for row in rows)
 
 

@@ -100,8 +100,8 @@ def mutated_bytes(data: bytes, rng: random.Random) -> bytes:
         return data[:start] + rng.choice(ODD_BYTES) + data[start:]
     if kind == 4:
         return data[:end] + data[start:]
-    place = rng.randrange(len(data) or 1)
-    return data[:place] + bytes([rng.randrange(256)]) + data[place + 1 :]
+    position = rng.randrange(len(data) or 1)
+    return data[:position] + bytes([rng.randrange(256)]) + data[position + 1 :]
 
 
 def dumped(value: Any, rng: random.Random) -> bytes:

@@ -35,15 +35,15 @@ CITED = {
 @cache
 def _records() -> dict[str, list[dict[str, Any]]]:
     """Return records as users have them, by task."""
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in TASKS}
+    records_by_task: dict[str, list[dict[str, Any]]] = {name: [] for name in TASKS}
     for record in score_records():
-        found[record["task"]].append(record)
+        records_by_task[record["task"]].append(record)
     plain = {
         "prediction": "Answer: Lake Vel [1]. A river, a town",
         "references": ["Lake Vel", "Vel"],
     }
     for name, (benchmark, _) in TASKS.items():
-        found[name].append({**plain, **OF_BENCHMARK.get(benchmark.name, {})})
+        records_by_task[name].append({**plain, **OF_BENCHMARK.get(benchmark.name, {})})
     replies = [reply for reply in answer_replies() if reply]
     for case in summary_replies()[::40]:
         parts = {
@@ -52,22 +52,22 @@ def _records() -> dict[str, list[dict[str, Any]]]:
             "precision": case.precision,
         }
         for name in ("infbench_sum", "multi_lexsum"):
-            found[name].append(
+            records_by_task[name].append(
                 {**plain, "judge": parts, "keypoints": ["a"] * case.keypoints}
             )
-            found[name].append(
+            records_by_task[name].append(
                 {
                     **plain,
                     "jury": {"replies": {"a": parts, "b": parts}},
                     "keypoints": ["a", "b"],
                 }
             )
-    found["narrativeqa"] += [
+    records_by_task["narrativeqa"] += [
         {**plain, "judge": reply, "jury": {"replies": {"a": reply}}}
         for reply in replies[::20]
     ]
     for name in ("asqa", "asqa_nocite"):
-        found[name].append(
+        records_by_task[name].append(
             {
                 **plain,
                 "qa_pairs": [{"short_answers": ["Lake Vel", "x"]}],
@@ -75,10 +75,10 @@ def _records() -> dict[str, list[dict[str, Any]]]:
             }
         )
     for name in ("qampari", "qampari_nocite"):
-        found[name].append(
+        records_by_task[name].append(
             {**plain, "answers": [["a river"], ["a town", "b"]], "citations": CITED}
         )
-    return found
+    return records_by_task
 
 
 def run(target: str, rng: random.Random) -> None:
@@ -86,8 +86,8 @@ def run(target: str, rng: random.Random) -> None:
     name = rng.choice(list(TASKS))
     benchmark, task = TASKS[name]
     records = [rng.choice(_records()[name]) for _ in range(rng.randint(1, 3))]
-    place = rng.randrange(len(records))
-    records[place] = mutated(records[place], rng)
+    position = rng.randrange(len(records))
+    records[position] = mutated(records[position], rng)
     data = b"".join(dumped(record, rng) + b"\n" for record in records)
     arguments = {benchmark.task_argument: task.argument, "length": length_of(task)}
     given = ",".join(

@@ -140,9 +140,9 @@ def _content(
         events = list(protocol.events(body, reply))
         lines = [_event(name, json.dumps(data).encode()) for name, data in events]
         if rng is not None:
-            place = rng.randrange(len(events))
-            lines[place] = _event(
-                events[place][0], dumped(mutated(events[place][1], rng), rng)
+            position = rng.randrange(len(events))
+            lines[position] = _event(
+                events[position][0], dumped(mutated(events[position][1], rng), rng)
             )
             _disorder(lines, rng)
         content = b"".join(lines) + (
@@ -160,13 +160,13 @@ def _event(name: str | None, data: bytes) -> bytes:
 def _disorder(lines: list[bytes], rng: random.Random) -> None:
     """Now and then, lose events, repeat them, or send them in another order."""
     kind = rng.randrange(8)
-    place = rng.randrange(len(lines))
+    position = rng.randrange(len(lines))
     if kind == 0:
-        del lines[place:]
+        del lines[position:]
     elif kind == 1:
-        del lines[place]
+        del lines[position]
     elif kind == 2:
-        lines.insert(rng.randrange(len(lines)), lines[place])
+        lines.insert(rng.randrange(len(lines)), lines[position])
     elif kind == 3:
         rng.shuffle(lines)
 

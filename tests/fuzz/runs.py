@@ -51,19 +51,19 @@ def _mutated_entry(entry: str, rng: random.Random) -> str:
     """Return an entry with another value, with an argument missing or repeated, or with a typo in a name."""
     name, _, rest = entry.partition(":")
     parts = rest.split(",")
-    place = rng.randrange(len(parts) - 1)
-    key, _, value = parts[place].partition("=")
+    position = rng.randrange(len(parts) - 1)
+    key, _, value = parts[position].partition("=")
     kind = rng.randrange(5)
     if kind == 0:
-        del parts[place]
+        del parts[position]
     elif kind == 1:
-        parts.append(parts[place])
+        parts.append(parts[position])
     elif kind == 2:
-        parts[place] = f"{mutated_text(key, rng)}={value}"
+        parts[position] = f"{mutated_text(key, rng)}={value}"
     elif kind == 3:
         name = mutated_text(name, rng)
     else:
-        parts[place] = f"{key}={rng.choice(VALUES)}"
+        parts[position] = f"{key}={rng.choice(VALUES)}"
     return f"{name}:{','.join(parts)}".replace("\0", "").replace("\ud83d", "")
 
 

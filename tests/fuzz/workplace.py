@@ -36,7 +36,7 @@ SMALL_DEMO = {
 
 
 def build_workplace(
-    place: Path, run_command: Callable[[list[str], Path], Done]
+    folder: Path, run_command: Callable[[list[str], Path], Done]
 ) -> None:
     """Write a suite of two models, and the files that commands read.
 
@@ -46,38 +46,38 @@ def build_workplace(
     for entry in ENTRIES:
         for model in MODELS:
             write_run(
-                place / "benchmark_output/runs/s",
+                folder / "benchmark_output/runs/s",
                 f"{entry},model={model}",
                 long_prompts(2, 2000),
             )
-    _write_ratings(place)
+    _write_ratings(folder)
     records = [record for record in score_records() if record["task"] == "msmarco"][:3]
-    _write_lines(place / "records.jsonl", records)
-    (place / "file").write_text("")
-    (place / "folder").mkdir()
-    (place / "demo.yaml").write_text(yaml.safe_dump(SMALL_DEMO))
-    _write_configurations(place)
-    _write_foreign_files(place / "theirs")
-    _submit_batches(place, run_command)
+    _write_lines(folder / "records.jsonl", records)
+    (folder / "file").write_text("")
+    (folder / "folder").mkdir()
+    (folder / "demo.yaml").write_text(yaml.safe_dump(SMALL_DEMO))
+    _write_configurations(folder)
+    _write_foreign_files(folder / "theirs")
+    _submit_batches(folder, run_command)
 
 
 def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def _write_ratings(place: Path) -> None:
+def _write_ratings(folder: Path) -> None:
     ratings = [
         {"id": str(number), "judge_score": number % 4 / 3, "rater": f"r{number % 2}"}
         for number in range(20)
     ]
     for name in ("judged.jsonl", "labels.jsonl"):
-        _write_lines(place / name, ratings)
-    (place / "labels.csv").write_text(
+        _write_lines(folder / name, ratings)
+    (folder / "labels.csv").write_text(
         "id,judge_score\n" + "".join(f"{n},{n % 3}\n" for n in range(20))
     )
 
 
-def _write_configurations(place: Path) -> None:
+def _write_configurations(folder: Path) -> None:
     entries = [f"{entry},num_samples=2" for entry in ENTRIES]
     config = {
         "suite": "t",
@@ -86,12 +86,12 @@ def _write_configurations(place: Path) -> None:
         "limits": {"prices": "prices.yaml"},
         "parallelism": 2,
     }
-    (place / "run.yaml").write_text(yaml.safe_dump(config))
+    (folder / "run.yaml").write_text(yaml.safe_dump(config))
     lines = "".join(
         f'  {{description: "{entry},model={MODELS[0]}", priority: 1}}\n'
         for entry in entries
     )
-    (place / "entries.conf").write_text(f"entries: [\n{lines}]\n")
+    (folder / "entries.conf").write_text(f"entries: [\n{lines}]\n")
     prices = {
         MODELS[0]: {
             "input": 2,
@@ -100,7 +100,7 @@ def _write_configurations(place: Path) -> None:
             "batch": {"input": 1, "output": 4},
         }
     }
-    (place / "prices.yaml").write_text(yaml.safe_dump(prices))
+    (folder / "prices.yaml").write_text(yaml.safe_dump(prices))
 
 
 def _write_foreign_files(folder: Path) -> None:
@@ -123,11 +123,11 @@ def _write_foreign_files(folder: Path) -> None:
 
 
 def _submit_batches(
-    place: Path, run_command: Callable[[list[str], Path], Done]
+    folder: Path, run_command: Callable[[list[str], Path], Done]
 ) -> None:
     """Write the files of two batches, of which the first has results."""
-    write_deployment(place / "local", BatchServer(str), "openai")
-    (place / "local/credentials.conf").write_text(
+    write_deployment(folder / "local", BatchServer(str), "openai")
+    (folder / "local/credentials.conf").write_text(
         'deployments: {"chaos/model": "sk-none"}\n'
     )
     submit = [
@@ -143,9 +143,9 @@ def _submit_batches(
         "--batch-size",
         "2",
     ]
-    done = run_command([*submit, "--local-path", "local"], place)
+    done = run_command([*submit, "--local-path", "local"], folder)
     assert done.status == 0, done.err
-    first = min(place.glob("benchmark_output/runs/b/*/batches/*.jsonl"))
+    first = min(folder.glob("benchmark_output/runs/b/*/batches/*.jsonl"))
     rows = [json.loads(line) for line in first.read_bytes().splitlines()]
     reply = Reply("Paris")
     bodies = {

@@ -59,11 +59,11 @@ class Model:
         return [
             {
                 "output": self._dress(rng, answer),
-                "input_len": len(each["prompt"]) // 4,
+                "input_len": len(inputs_of_answer["prompt"]) // 4,
                 "output_len": 3,
                 "input_text": "",
             }
-            for answer, each in zip(self._answers, inputs, strict=True)
+            for answer, inputs_of_answer in zip(self._answers, inputs, strict=True)
         ]
 
     @staticmethod

@@ -62,8 +62,8 @@ def _official_f1(folder: Path) -> Callable[[str, list[str]], float]:
     exec(compile(ast.Module(kept, []), "app.py", "exec"), names)
 
     def f1(output: str, nodes: list[str]) -> float:
-        found, failed = names["_parse_node_list"](output)
-        return float(names["_f1_score"](set(found), set(nodes), failed))
+        answer, failed = names["_parse_node_list"](output)
+        return float(names["_f1_score"](set(answer), set(nodes), failed))
 
     return f1
 
@@ -76,15 +76,15 @@ def _card_f1(card: Path) -> Callable[[str, list[str]], float]:
     exec(parse, names)
 
     def f1(output: str, nodes: list[str]) -> float:
-        found, failed = names["get_list"](None, output)
+        answer, failed = names["get_list"](None, output)
         if failed:
             return 0.0
         values: dict[str, Any] = {
-            "sampled_set": set(found),
+            "sampled_set": set(answer),
             "truth_set": set(nodes),
             "failed_to_parse": failed,
         }
-        values |= {"n_golden": len(set(nodes)), "n_sampled": len(set(found))}
+        values |= {"n_golden": len(set(nodes)), "n_sampled": len(set(answer))}
         exec(grade, values)
         return float(values["f1"])
 

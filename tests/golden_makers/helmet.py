@@ -67,12 +67,12 @@ def main() -> None:
         "records": records,
         "citations": [row["record"] for row in cited],
     }
-    found = run_official(official, task)
-    prompts = dict(sorted({**golden["prompts"], **found["prompts"]}.items()))
-    _write("golden.json", {"prompts": prompts, "scores": found["scores"]})
+    official_results = run_official(official, task)
+    prompts = dict(sorted({**golden["prompts"], **official_results["prompts"]}.items()))
+    _write("golden.json", {"prompts": prompts, "scores": official_results["scores"]})
     rows = [
         {"record": row["record"], "metrics": metrics}
-        for row, metrics in zip(cited, found["citations"], strict=True)
+        for row, metrics in zip(cited, official_results["citations"], strict=True)
     ]
     _write("golden_citations.json", rows)
 

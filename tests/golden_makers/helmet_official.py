@@ -124,7 +124,10 @@ def prompts(case: dict[str, Any]) -> dict[str, Any]:
         texts["references"] = (
             json.dumps(_listed(row["answer"]), ensure_ascii=False) for row in rows
         )
-    return {"count": len(rows), **{name: _digest(each) for name, each in texts.items()}}
+    return {
+        "count": len(rows),
+        **{name: _digest(task_texts) for name, task_texts in texts.items()},
+    }
 
 
 def _load(case: dict[str, Any]) -> dict[str, Any]:
@@ -145,10 +148,10 @@ def _listed(answer: str | list[str]) -> list[str]:
 
 
 def _digest(texts: Iterator[str]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for text in texts:
-        found.update(hashlib.sha256(text.encode()).digest())
-    return found.hexdigest()
+        digest.update(hashlib.sha256(text.encode()).digest())
+    return digest.hexdigest()
 
 
 def scores(
@@ -208,7 +211,7 @@ def _cited(evaluate: Any, record: dict[str, Any], calls: list[str]) -> dict[str,
     path.write_text(json.dumps({"data": [{**record, "output": record["prediction"]}]}))
     calls.clear()
     evaluate(["--f", str(path), "--citations", "--no_rouge"])
-    found = json.loads(Path(f"{path}.score").read_text())
+    scores = json.loads(Path(f"{path}.score").read_text())
     judged = (
         len(calls) > 1
     )  # the first call is for the whole answer, the others are for its sentences
@@ -217,7 +220,7 @@ def _cited(evaluate: Any, record: dict[str, Any], calls: list[str]) -> dict[str,
     whole = {"length", "num_preds"}
     return {
         name: value / (1 if name in whole else 100)
-        for name, value in found.items()
+        for name, value in scores.items()
         if name not in left_out
     }
 

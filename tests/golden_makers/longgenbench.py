@@ -85,14 +85,17 @@ def level_results(official: Path, length: int) -> dict[str, Any]:
         "outputs": outputs(length, restart=False),
         "api_outputs": outputs(length, restart=True),
     }
-    found = run_official(
+    official_results = run_official(
         OFFICIAL, official, data={"rows": rows(length), "replies": REPLIES, **texts}
     )
     tables = {
-        name: {**found[name], "judge_prompts": digest(found[name]["judge_prompts"])}
+        name: {
+            **official_results[name],
+            "judge_prompts": digest(official_results[name]["judge_prompts"]),
+        }
         for name in ("local", "api")
     }
-    return {"prompts": digest(found["prompts"]), **tables}
+    return {"prompts": digest(official_results["prompts"]), **tables}
 
 
 if __name__ == "__main__":

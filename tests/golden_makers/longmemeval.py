@@ -82,11 +82,11 @@ def main() -> None:
     readings = {
         name: (
             "orig-session",
-            "json" if each.form.json else "nl",
-            each.form.user_only,
-            each.notes,
+            "json" if reading.form.json else "nl",
+            reading.form.user_only,
+            reading.notes,
         )
-        for name, each in READINGS.items()
+        for name, reading in READINGS.items()
     }
     rows = make_rows("s")
     data = {

@@ -67,20 +67,23 @@ def main() -> None:
                 for name, level, number, output in cases(root)
             ],
         }
-        found = run_official(OFFICIAL, *parse_folders("official"), data=task)
+        official_results = run_official(OFFICIAL, *parse_folders("official"), data=task)
     golden = {
         "prompts": {
             name: digest(row["input_prompt"] for row in rows)
-            for name, rows in found["data"].items()
+            for name, rows in official_results["data"].items()
         },
         "items": {
             name: digest(item_text(row["item"]) for row in rows)
-            for name, rows in found["data"].items()
+            for name, rows in official_results["data"].items()
         },
         "programs": {
-            name: json.dumps(scores) for name, scores in found["programs"].items()
+            name: json.dumps(scores)
+            for name, scores in official_results["programs"].items()
         },
-        "scores": [json.dumps(scores) for scores in found["scores"]],  # one line each
+        "scores": [
+            json.dumps(scores) for scores in official_results["scores"]
+        ],  # one line each
     }
     write_golden("benchmarks/longproc", golden, indent=0)
 

@@ -118,20 +118,22 @@ def main() -> None:
     client = LongContextHuggingFaceClient(
         config, PackagedTokenizer(config, "local/smollm2", SMOLLM2), SMOLLM2
     )
-    found = json.loads(ANSWERS.read_text(encoding="utf-8")) if ANSWERS.exists() else {}
+    answers = (
+        json.loads(ANSWERS.read_text(encoding="utf-8")) if ANSWERS.exists() else {}
+    )
     with tempfile.TemporaryDirectory() as name:
         root = build(Path(name))
         for text in ENTRIES:
-            if text not in found:
-                found[text] = [*records(client, root, text)]
-                kept = {text: found[text] for text in ENTRIES if text in found}
+            if text not in answers:
+                answers[text] = [*records(client, root, text)]
+                kept = {text: answers[text] for text in ENTRIES if text in answers}
                 ANSWERS.write_text(
                     json.dumps(kept, ensure_ascii=False, indent=0) + "\n",
                     encoding="utf-8",
                 )
                 print(
                     text,
-                    *(row["prediction"] for row in found[text]),
+                    *(row["prediction"] for row in answers[text]),
                     sep="\n    ",
                     flush=True,
                 )

@@ -62,10 +62,10 @@ def score(
     suite = SUITES[name]
     checkout = official / suite.checkout
     folder = checkout / suite.folder if suite.folder else None
-    found: list[dict[str, float]] = run_official(
+    official_results: list[dict[str, float]] = run_official(
         HARNESS.replace("{code}", suite.code), checkout, site, data=rows, folder=folder
     )
-    return found
+    return official_results
 
 
 def score_helmet(
@@ -84,8 +84,11 @@ def score_helmet(
         "records": others,
         "citations": cited,
     }
-    found = helmet.run_official(checkout, task)
-    scores = {"cited": iter(found["citations"]), "others": iter(found["scores"])}
+    official_results = helmet.run_official(checkout, task)
+    scores = {
+        "cited": iter(official_results["citations"]),
+        "others": iter(official_results["scores"]),
+    }
     return [
         next(scores["cited" if row["entry"] == "helmet_cite" else "others"])
         for row in rows

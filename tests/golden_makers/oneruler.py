@@ -89,9 +89,9 @@ def place_files(root: Path, data: Path) -> None:
             places[root / language.words.path] = (
                 f"vocab/dictionaries/{language.title}/{language.title}.csv"
             )
-    for source, place in places.items():
-        (data / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, data / place)
+    for source, target in places.items():
+        (data / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, data / target)
 
 
 def run_scripts(official: Path, root: Path, data: Mapping[str, object]) -> Any:

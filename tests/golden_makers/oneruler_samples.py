@@ -81,18 +81,18 @@ def main() -> None:
             "samples": SAMPLES,
             "cases": [],
         }
-        for place, expected in run_scripts(official, root, data)["samples"].items():
-            task = ONERULER.task(place.replace(" ", "_").removeprefix("en_"))
+        for sample, expected in run_scripts(official, root, data)["samples"].items():
+            task = ONERULER.task(sample.replace(" ", "_").removeprefix("en_"))
             settings = Settings(8192, num_samples=SAMPLES, counter=counter)
             examples = task.load(task, settings, DataRoot(root, mirror=True))
-            found = [
+            digests = [
                 digest_row(example.messages[0]["content"], example.references)
                 for example in examples
             ]
             count += len(expected)
-            equal += sum(a == b for a, b in zip(found, expected, strict=True))
-            if found != expected:
-                print(f"  differs: {place}")
+            equal += sum(a == b for a, b in zip(digests, expected, strict=True))
+            if digests != expected:
+                print(f"  differs: {sample}")
     print(f"{equal} of {count} samples are equal")
 
 

@@ -96,8 +96,8 @@ def main() -> None:
         OFFICIAL, official, data={"rows": fabricated_rows(), "cases": score_cases()}
     )
     golden["requests"] = {
-        name: sorted(map(digest_request, each))
-        for name, each in golden["requests"].items()
+        name: sorted(map(digest_request, requests))
+        for name, requests in golden["requests"].items()
     }
     write_golden("benchmarks/oolong", golden)
 

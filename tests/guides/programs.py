@@ -24,9 +24,9 @@ def run_line(
     """Run a command line of one of `PROGRAMS`, and return its outcome. `> file` writes its output."""
     words = shlex.split(line, comments=True)
     target = ""
-    if found := _REDIRECTION.fullmatch(shlex.join(words).replace("'>'", ">")):
-        words = shlex.split(found[1])
-        target = found[2]
+    if match := _REDIRECTION.fullmatch(shlex.join(words).replace("'>'", ">")):
+        words = shlex.split(match[1])
+        target = match[2]
     done = run(*words, folder=folder, prepare=stay_here, **environment)
     if target:
         (folder / target).write_text(done.stdout, encoding="utf-8")

@@ -55,8 +55,8 @@ def _blocks(lines: list[str]) -> Iterator[_Block]:
         start = number
         line = lines[number]
         number += 1
-        if found := _MARK.match(line):
-            mark = found[1]
+        if match := _MARK.match(line):
+            mark = match[1]
         elif line.startswith("```"):
             number = lines.index("```", number) + 1
             yield _Block(start + 2, line, lines[start + 1 : number - 1], mark)

@@ -453,16 +453,16 @@ def test_long_prompts_are_refused(words: str) -> None:
         "ruler_niah_mv": 50,
     }
     excess = {
-        task: [max(0, n - (2600 - budget[task])) for n in found]
-        for task, found in tokens.items()
+        task: [max(0, n - (2600 - budget[task])) for n in count]
+        for task, count in tokens.items()
     }
-    assert 0 < sum(any(found) for found in excess.values()) < 4
+    assert 0 < sum(any(value) for value in excess.values()) < 4
     with pytest.raises(InputError) as refused:
         adapted(f"{entry},truncation=error", tight)
-    for task, found in excess.items():
-        said = f"{sum(n > 0 for n in found)} instances of {task} are up to {max(found)} tokens too long"
-        assert (said in str(refused.value)) == any(found)
-    fitting = next(task for task, found in excess.items() if not any(found))
+    for task, counts in excess.items():
+        said = f"{sum(n > 0 for n in counts)} instances of {task} are up to {max(counts)} tokens too long"
+        assert (said in str(refused.value)) == any(counts)
+    fitting = next(task for task, count in excess.items() if not any(count))
     assert adapted(f"{entry},task={fitting},style=completion,truncation=error", tight)
 
 

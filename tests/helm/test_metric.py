@@ -171,7 +171,7 @@ def repeats(number: int, *texts: str) -> list[RequestState]:
         replace(state(number, text), train_trial_index=trial)
         for trial, text in enumerate(texts)
     ]
-    return [replace(each, instance=asked[0].instance) for each in asked]
+    return [replace(request, instance=asked[0].instance) for request in asked]
 
 
 def test_repeats_are_averaged_and_pass_at_k_counts_successes() -> None:
@@ -274,8 +274,8 @@ def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
             for text in texts
         ]
         states += [
-            replace(each, instance=asked[0].instance, train_trial_index=i)
-            for i, each in enumerate(asked)
+            replace(asked_state, instance=asked[0].instance, train_trial_index=i)
+            for i, asked_state in enumerate(asked)
         ]
     spec = AdapterSpec(method="longctx", num_trials=2, num_train_trials=2)
     ours = metric._evaluate_trials(ScenarioState(spec, states))
@@ -292,7 +292,8 @@ def test_memory_of_the_statistics_of_answers() -> None:
     number = 500
     metric = LongContextMetric("helmet")
     states = ScenarioState(
-        AdapterSpec(method="longctx"), [state(each, "v1") for each in range(number)]
+        AdapterSpec(method="longctx"),
+        [state(identifier, "v1") for identifier in range(number)],
     )
     metric.evaluate(states, None, "", 1)  # imports and caches
     tracemalloc.start()

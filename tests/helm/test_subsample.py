@@ -40,10 +40,10 @@ def test_instances_that_are_left_out(
     apply_patches()
     apply_patches()
     drawn = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
-    assert [(each.extra_data or {}).get("drawn_from") for each in drawn] == [
+    assert [(instance.extra_data or {}).get("drawn_from") for instance in drawn] == [
         10 if told else None
     ] * len(drawn)
-    assert [each.id for each in drawn] == [each.id for each in expected]
+    assert [instance.id for instance in drawn] == [instance.id for instance in expected]
     assert told or drawn == expected
     said = [
         message

@@ -69,8 +69,8 @@ def fault(
     """Return a fault. A timeout is short, and nothing else may depend on the machine's speed."""
     if request.param is Fault.TIMEOUT:
         monkeypatch.setenv(JUDGE_TIMEOUT, "1")
-    found: Fault = request.param
-    return found
+    chosen_fault: Fault = request.param
+    return chosen_fault
 
 
 def judge(kind: str, server: Server, folder: Path) -> Judge:
@@ -139,12 +139,12 @@ def test_no_text_where_a_text_should_be(
     said = [instead, json.dumps(VERDICT)]
     server.answer = lambda prompt: said[min(len(server.calls), 2) - 1]
     asked = judge(kind, server, tmp_path)
-    (found,) = ask_judges([asked], [{"answer": question()}])
-    without_faults(found[asked.name]["answer"])
+    (verdicts,) = ask_judges([asked], [{"answer": question()}])
+    without_faults(verdicts[asked.name]["answer"])
     assert [body.get("seed", 42) for body in server.bodies] in ([42, 43], [42, 42])
     server.answer = lambda prompt: instead
-    (found,) = ask_judges([asked], [{"answer": question("Another?")}])
-    assert found[asked.name]["answer"].verdict is None
+    (verdicts,) = ask_judges([asked], [{"answer": question("Another?")}])
+    assert verdicts[asked.name]["answer"].verdict is None
     assert len(server.calls) == 2 + 3
 
 

@@ -535,6 +535,6 @@ def test_who_judges(
         ("org/nli", "org/nli", False),
         ("longctx/null", "longctx/null", False),
     ):
-        found = find_entailment(judge, client, tmp_path)
-        assert found is not None
-        assert (found.name, found.official) == (name, official)
+        model = find_entailment(judge, client, tmp_path)
+        assert model is not None
+        assert (model.name, model.official) == (name, official)

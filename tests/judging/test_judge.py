@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from helm.benchmark.model_deployment_registry import (
     register_model_deployment,
 )
 from helm.clients.auto_client import AutoClient
+from helm.clients.client import Client
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.benchmarks.any_jsonl import tasks as any_jsonl
 from helm_longctx.errors import InputError
@@ -156,7 +159,7 @@ def test_a_reply_that_is_cut_within_its_verdict(
         lambda prompt: reply.ljust(2 * len(reply), "0"), faults.always(Fault.SHORT)
     ) as server:
         (judge,) = judges(server, "tests/cut")
-        found = judge.ask(
+        answered = judge.ask(
             JudgeRequest(
                 "a", parse, max_tokens=64, temperature=0.0, top_p=1.0, seed=None
             )
@@ -166,12 +169,12 @@ def test_a_reply_that_is_cut_within_its_verdict(
         if verdict
         else "the reply ended at the token limit, perhaps within its verdict"
     )
-    assert (found.verdict, found.text, found.error) == (
+    assert (answered.verdict, answered.text, answered.error) == (
         verdict,
         reply if verdict else None,
         error,
     )
-    assert len(found.usages) == (1 if verdict else 3)
+    assert len(answered.usages) == (1 if verdict else 3)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +202,35 @@ def test_a_judge_that_is_down(server: Server) -> None:
     assert "secret" not in reply.error
 
 
+def test_a_reader_that_raises(server: Server) -> None:
+    """If the code that reads a verdict raises, there is no verdict, and the reply is paid for."""
+
+    def fail(reply: str) -> VerdictFields | None:
+        raise KeyError(reply)
+
+    (judge,) = judges(server, "judge/a")
+    reply = judge.ask(replace(question("how good?"), parse=fail, readings=1))
+    assert (reply.verdict, reply.text) == (None, "9")
+    assert [usage.input_tokens for usage in reply.usages] == [2]
+
+
+class NoCompletions(Client):
+    """A client of another package that returns what HELM's type forbids."""
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Return a success without a list of completions."""
+        return RequestResult(True, [], None, cached=False)  # type: ignore[arg-type]
+
+
+def test_a_client_with_another_form(server: Server) -> None:
+    """A reply that no code expects has no verdict, and its error shows nothing of the prompt."""
+    reply = Judge("judge/a", "judge/a", NoCompletions()).ask(question("a secret"))
+    assert (reply.verdict, reply.text) == (None, None)
+    assert reply.error
+    assert reply.error.startswith("the call failed: malformed: TypeError")
+    assert "secret" not in reply.error
+
+
 def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     """Every judge of a jury gets every question, one judge's missing verdict costs only itself, and failures have reasons."""
     with serve(lambda prompt: "no idea" if "b" in prompt else "7") as other:
@@ -216,7 +248,7 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
             AutoClient({}, "cache", SqliteCacheBackendConfig("cache")),
         )
         with caplog.at_level(logging.INFO):
-            found = ask_judges(
+            judged = ask_judges(
                 jury,
                 [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}],
             )
@@ -225,7 +257,7 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
             name: {k: r.verdict for k, r in replies.items()}
             for name, replies in item.items()
         }
-        for item in found
+        for item in judged
     ]
     assert verdicts == [
         {

@@ -71,7 +71,7 @@ def test_the_official_computation(folder: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     texts = ["the cat sat", "dog", "on the mat"]
-    found = {}
+    similarities = {}
     for pads_left, options in ((False, {}), (True, {"padding_side": "left"})):
         model = SentenceTransformer(str(folder), device="cpu", processor_kwargs=options)
         ours = EmbeddingModel(str(folder), pads_left)
@@ -79,10 +79,10 @@ def test_the_official_computation(folder: Path) -> None:
             expected = model.similarity(
                 model.encode(texts), model.encode([other])
             ).max()
-            found[pads_left, other] = ours.best_similarity(texts, other)
-            assert found[pads_left, other] == float(expected)
-    assert found[False, "on the mat"] == pytest.approx(1)
-    assert found[False, "北京"] != found[True, "北京"]
+            similarities[pads_left, other] = ours.best_similarity(texts, other)
+            assert similarities[pads_left, other] == float(expected)
+    assert similarities[False, "on the mat"] == pytest.approx(1)
+    assert similarities[False, "北京"] != similarities[True, "北京"]
 
 
 def test_summaries_are_annotated(folder: Path) -> None:
@@ -93,7 +93,8 @@ def test_summaries_are_annotated(folder: Path) -> None:
     assert note["model"].startswith(f"{folder}@local-")
     assert annotator.annotate(answered("[Answer]\nV1", "t4_2_thinking")) == note
     assert [
-        annotator.annotate(each) for each in (answered("A", "t3_1"), answered(" \n"))
+        annotator.annotate(answer)
+        for answer in (answered("A", "t3_1"), answered(" \n"))
     ] == [
         {},
         {},

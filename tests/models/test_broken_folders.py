@@ -142,8 +142,8 @@ def test_large_weights_are_read_in_part(
     file = tmp_path / "model.safetensors"
     data = bytearray(10_000)
     digests = set()
-    for place in (0, 9_999, 5_505):
-        data[place] ^= 1
+    for position in (0, 9_999, 5_505):
+        data[position] ^= 1
         file.write_bytes(data)
         os.utime(file, ns=(0, 0))
         digests.add(digest_folder(tmp_path))

@@ -38,15 +38,15 @@ def test_recognises_both_forms(task: Task) -> None:
     Two benchmarks can have the same user turn, and then differ in the answer prefix or in the examples before it.
     """
     for prompt in prompts(task, "some text\n\nof two paragraphs"):
-        found = recognise(prompt)
-        assert found is not None
+        form = recognise(prompt)
+        assert form is not None
         assert task.baseline is not None
-        assert found.baseline.kind == task.baseline.kind
-        assert found.fields[CONTEXT] == "some text\n\nof two paragraphs"
+        assert form.baseline.kind == task.baseline.kind
+        assert form.fields[CONTEXT] == "some text\n\nof two paragraphs"
         others = (CONTEXT, "demos", "example")
         assert all(
             value.startswith(FIELDS[name])
-            for name, value in found.fields.items()
+            for name, value in form.fields.items()
             if name not in others
         )
 

@@ -47,14 +47,14 @@ def test_a_folder_has_the_weights_of_the_file(
     """The converted model computes the logits of the model from which the file was made, and has its tokens."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    found = gguf.convert(source, tmp_path / "model")
+    folder = gguf.convert(source, tmp_path / "model")
     assert {path.suffix for path in (tmp_path / "model").iterdir()} == {
         ".json",
         ".safetensors",
         ".jinja",
     }
-    assert (found.tokens, found.window, found.can_chat) == (len(parts[1]), 512, True)
-    assert found.loss < gguf.GUESSING * found.guess
+    assert (folder.tokens, folder.window, folder.can_chat) == (len(parts[1]), 512, True)
+    assert folder.loss < gguf.GUESSING * folder.guess
     model = AutoModelForCausalLM.from_pretrained(
         tmp_path / "model", use_safetensors=True
     ).eval()
@@ -129,8 +129,8 @@ def test_another_tokenizer(
     """A tokenizer that the user gives is saved instead of the file's."""
     gguf.convert(source, tmp_path / "first")
     path = write_gguf(tmp_path / "m.gguf", *parts, rule="llama-bpe")
-    found = gguf.convert(path, tmp_path / "second", tokenizer=str(tmp_path / "first"))
-    assert found.tokens == len(parts[1])
+    folder = gguf.convert(path, tmp_path / "second", tokenizer=str(tmp_path / "first"))
+    assert folder.tokens == len(parts[1])
     with pytest.raises(InputError, match="--tokenizer='/nowhere/x' cannot be loaded"):
         gguf.convert(path, tmp_path / "third", tokenizer="/nowhere/x")
 

@@ -218,15 +218,15 @@ def newline_after(plain: Any, tokenizer: Any) -> tuple[str, int]:
 
 def test_newline_stops_by_token(folder: Path, plain: Any, tokenizer: Any) -> None:
     """With a newline as stop sequence the answer ends before a newline token, and without it the answer continues."""
-    prompt, place = newline_after(plain, tokenizer)
+    prompt, position = newline_after(plain, tokenizer)
     expected = written(plain, tokenizer(prompt)["input_ids"], 24)
     stopped = client(folder).make_request(
         request(prompt, max_tokens=24, stop_sequences=["\n"])
     )
     assert completion_text(stopped) == tokenizer.decode(
-        expected[:place], skip_special_tokens=True
+        expected[:position], skip_special_tokens=True
     )
-    assert len(stopped.completions[0].tokens) == place
+    assert len(stopped.completions[0].tokens) == position
     assert stopped.completions[0].finish_reason["reason"] == "stop"
     free = client(folder).make_request(request(prompt, max_tokens=24))
     assert completion_text(free) == tokenizer.decode(expected, skip_special_tokens=True)
@@ -337,19 +337,24 @@ def test_distributions_of_an_answer(folder: Path) -> None:
     result = ours.make_request(
         with_fields(AnswerRequest, request(prompt, max_tokens=4), top=3)
     )
-    (found,) = distributions_of(result)
+    (distributions,) = distributions_of(result)
     assert completion_text(result) == completion_text(
         ours.make_request(request(prompt, max_tokens=4))
     )
-    assert "".join(each.text for each in found) == completion_text(result)
-    assert all(each.text == each.best and len(each.top) == 3 for each in found)
+    assert "".join(
+        distribution.text for distribution in distributions
+    ) == completion_text(result)
+    assert all(
+        distribution.text == distribution.best and len(distribution.top) == 3
+        for distribution in distributions
+    )
     text = prompt + completion_text(result)
     read = ours.make_request(
         with_fields(
             SpanRequest, request(text), spans=((len(prompt), len(text)),), top=3
         )
     )
-    assert distributions_of(read) == (found,)
+    assert distributions_of(read) == (distributions,)
     with pytest.raises(InputError, match="compare completions"):
         ours.make_request(with_fields(AnswerRequest, chat(TEXT)))
 

@@ -136,7 +136,7 @@ def test_attention_in_two_parts(past: int, value_size: int) -> None:
     key = torch.randn(1, 2, past + 24, 16, generator=rng)
     value = torch.randn(1, 2, past + 24, value_size, generator=rng)
     layer = SimpleNamespace(is_causal=True, num_key_value_groups=3)
-    found, _ = attention.attend(layer, query, key, value, None, scaling=0.3)
+    attended, _ = attention.attend(layer, query, key, value, None, scaling=0.3)
     mask = torch.ones(24, past + 24, dtype=torch.bool).tril(past)
     weights = (
         (query @ key.repeat_interleave(3, 1).transpose(2, 3) * 0.3)
@@ -144,7 +144,7 @@ def test_attention_in_two_parts(past: int, value_size: int) -> None:
         .softmax(-1)
     )
     expected = (weights @ value.repeat_interleave(3, 1)).transpose(1, 2)
-    assert torch.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(attended, expected, atol=1e-5)
 
 
 def test_which_models_attend_in_two_parts(llama: tuple[LocalModel, Any]) -> None:
@@ -195,15 +195,15 @@ def test_an_answer_does_not_depend_on_what_was_asked_before(
     hook = ours._model.lm_head.register_forward_hook(
         lambda module, inputs, output: logits.append(output.clone())
     )
-    found = []
+    readings = []
     for before in (other, book[:33] + other, book):
         ask(ours, before, 8, reuse=True)
         logits.clear()
         reused = ask(ours, book, 8, reuse=True, max_tokens=3).reused
-        found.append((reused, torch.cat(logits)))
+        readings.append((reused, torch.cat(logits)))
     hook.remove()
-    assert [reused for reused, _ in found] == [0, 32, 56]
-    assert all(torch.equal(found[0][1], seen) for _, seen in found)
+    assert [reused for reused, _ in readings] == [0, 32, 56]
+    assert all(torch.equal(readings[0][1], seen) for _, seen in readings)
 
 
 def test_logits_of_the_last_position_only(llama: tuple[LocalModel, Any]) -> None:
@@ -389,7 +389,9 @@ def test_batches_equal_single_prompts(pair: tuple[LocalModel, Any]) -> None:
     alone = [ours.generate(replace(job, reuse_prefix=False)) for job in jobs]
     for size in (2, 5, 64):
         together = ours.generate_all(jobs, size)
-        assert [each.tokens for each in together] == [each.tokens for each in alone]
+        assert [answer.tokens for answer in together] == [
+            answer.tokens for answer in alone
+        ]
 
 
 def test_a_batch_reads_a_shared_context_once(llama: tuple[LocalModel, Any]) -> None:
@@ -405,9 +407,9 @@ def test_a_batch_reads_a_shared_context_once(llama: tuple[LocalModel, Any]) -> N
         LocalRequest([*book, *question], 2, frozenset(), None, 16, True)
         for question in prompts(4, (5, 6, 7, 8))
     ]
-    found = ours.generate_all(jobs, 3)
+    answers = ours.generate_all(jobs, 3)
     hook.remove()
-    assert sorted(each.reused for each in found) == [0, 61, 61, 61]
+    assert sorted(answer.reused for answer in answers) == [0, 61, 61, 61]
     assert sum(size for size in sizes if size > 1) < 60 + 4 + 4 * 8
 
 
@@ -428,15 +430,15 @@ def test_a_batch_that_exceeds_the_memory_is_halved(
             raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
 
     hook = ours._model.model.register_forward_pre_hook(refuse, with_kwargs=True)
-    found = ours.generate_all(
-        [LocalRequest(each, 8, frozenset(), None, 16, True) for each in asked], 4
+    answers = ours.generate_all(
+        [LocalRequest(request, 8, frozenset(), None, 16, True) for request in asked], 4
     )
     hook.remove()
-    assert [each.tokens for each in found[:4]] == [
+    assert [answer.tokens for answer in answers[:4]] == [
         expected(plain, prompt) for prompt in asked[:4]
     ]
     assert 2 in sizes
-    assert str(found[4]) == "there is no memory left for a prompt of 60 tokens"
+    assert str(answers[4]) == "there is no memory left for a prompt of 60 tokens"
 
 
 def test_batches_are_planned_before_they_are_read() -> None:
@@ -458,9 +460,9 @@ def test_models_that_have_no_batches(family: str, tmp_path: Path) -> None:
     """Models with sliding windows or recurrent states answer one prompt after the other, with the same tokens."""
     ours, plain = load(save_model(tmp_path, family))
     asked = prompts(7, (50, 30))
-    found = ours.generate_all(
-        [LocalRequest(each, 8, frozenset(), None, 16, True) for each in asked], 4
+    answers = ours.generate_all(
+        [LocalRequest(request, 8, frozenset(), None, 16, True) for request in asked], 4
     )
-    assert [each.tokens for each in found] == [
+    assert [answer.tokens for answer in answers] == [
         expected(plain, prompt) for prompt in asked
     ]

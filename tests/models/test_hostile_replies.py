@@ -234,6 +234,6 @@ def test_places_and_numbers_of_tools() -> None:
     reader = _Reader("İİİ Key here", 100, 2)
     call = ToolCall("1", "find_next", {"text": "key", "position": -1})
     assert reader.call(call).startswith("[position 4]")
-    for place in (float("inf"), float("nan"), "x"):
-        call = ToolCall("1", "open", {"position": place})
+    for position in (float("inf"), float("nan"), "x"):
+        call = ToolCall("1", "open", {"position": position})
         assert reader.call(call).startswith("The arguments are wrong")

@@ -242,9 +242,9 @@ def test_prompts_are_those_of_the_official_code(
 ) -> None:
     """Chats and completions have the tokens that HELMET's code sends to the model."""
     golden = read_golden(__file__)
-    found = {
+    digests = {
         f"{form} {name}": digest_ids(client._encode(request(text, **changes)))
         for form, changes in (("chat", {"messages": []}), ("completion", {}))
         for name, text in TEXTS.items()
     }
-    assert found == golden
+    assert digests == golden

@@ -56,9 +56,9 @@ class ScriptedModel:
     def generate(self, job: LocalRequest) -> Generation:
         """Return the text that belongs to the row in the prompt."""
         prompt = self._tokenizer.decode(job.prompt)
-        found = re.search(r"Row (\d+) of the list", prompt)
-        assert found
-        text = self._texts[int(found[1])]
+        match = re.search(r"Row (\d+) of the list", prompt)
+        assert match
+        text = self._texts[int(match[1])]
         tokens = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return Generation(
             tokens=[*tokens, self._tokenizer.eos_token_id],
@@ -116,10 +116,10 @@ def test_runs(style: str, tokenizer: Any, tmp_path: Path) -> None:
     texts = [text for text in OUTPUTS if style == "chat" or "\n" not in text]
     run = run_texts(tmp_path, tokenizer, texts, style)
     states = read(run, "scenario_state")["request_states"]
-    found = [state["result"]["completions"][0] for state in states]
+    completions = [state["result"]["completions"][0] for state in states]
     wrong = [
         (text, completion["text"])
-        for text, completion in zip(texts, found, strict=True)
+        for text, completion in zip(texts, completions, strict=True)
         if completion["text"].strip() != RIGHT and "musing" not in text
     ]
     scores = [
@@ -167,5 +167,5 @@ def test_texts_of_engines(text: str, tokenizer: Any) -> None:
     """Engines give texts with all special tokens; the marks stay in them, and other special tokens do not."""
     from helm_longctx.tasks.reasoning import split_reasoning
 
-    found = AnswerDecoder(tokenizer).read(tokenizer, f"<s>{text}<turn>", [])
-    assert split_reasoning(found).answer.strip() == RIGHT
+    decoded = AnswerDecoder(tokenizer).read(tokenizer, f"<s>{text}<turn>", [])
+    assert split_reasoning(decoded).answer.strip() == RIGHT

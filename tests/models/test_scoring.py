@@ -65,7 +65,7 @@ def test_start_of_an_answer() -> None:
 
 def test_windows_of_a_text() -> None:
     """Windows have all tokens but the first, and the mean of a text weighs each token alike."""
-    values = [-float(place) for place in range(1, WINDOW + WINDOW // 4)]
+    values = [-float(position) for position in range(1, WINDOW + WINDOW // 4)]
     windows = split_windows(values)
     assert [window.tokens for window in windows] == [WINDOW - 1, WINDOW // 4]
     assert [window.is_representative for window in windows] == [True, False]
@@ -216,18 +216,18 @@ def test_top_tokens_are_those_of_the_logits(loaded: tuple[Any, Any]) -> None:
     ids = tokenizer(
         "The river runs north of the town, where a king once built a school."
     )["input_ids"]
-    ((*found,),) = score_tokens(
+    ((*token_scores,),) = score_tokens(
         LocalModel(model, keeps_attention=True), [ids], [1], 7, top=3
     )
     with torch.inference_mode():
         logprobs = torch.log_softmax(
             model(input_ids=torch.tensor([ids])).logits[0].float(), -1
         )
-    for place, scored in enumerate(found):
+    for position, scored in enumerate(token_scores):
         assert scored.logprob == pytest.approx(
-            float(logprobs[place, ids[place + 1]]), abs=1e-5
+            float(logprobs[position, ids[position + 1]]), abs=1e-5
         )
-        best = logprobs[place].topk(3)
+        best = logprobs[position].topk(3)
         assert [value for _, value in scored.top] == pytest.approx(
             best.values.tolist(), abs=1e-5
         )
@@ -242,8 +242,8 @@ def test_a_local_client_scores_chats(loaded: tuple[Any, Any]) -> None:
         tokenize=False,
         add_generation_prompt=True,
     )
-    found = [before + answer for before, answer in scored_texts(asked, text)]
-    assert found == [f"{text}Olive", f"{text.replace(CONTEXT, '')}Olive"]
+    texts = [before + answer for before, answer in scored_texts(asked, text)]
+    assert texts == [f"{text}Olive", f"{text.replace(CONTEXT, '')}Olive"]
     client = LongContextHuggingFaceClient.__new__(LongContextHuggingFaceClient)
     client._tokenizer = WrappedPreTrainedTokenizer(tokenizer)
     client._weights = Weights(

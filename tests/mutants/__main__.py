@@ -99,12 +99,12 @@ def _judge(mutant: Mutant, tests: tuple[str, ...]) -> str:
 def is_listed(module: str, before: str, after: str) -> bool:
     """Whether a change is listed as one that no test can notice."""
     listed = _listed()
-    patterns = ((each["before"], each["after"]) for each in listed["everywhere"])
+    patterns = ((change["before"], change["after"]) for change in listed["everywhere"])
     if any(re.search(old, before) and re.search(new, after) for old, new in patterns):
         return True
     return any(
-        (each["before"], each["after"]) == (before, after)
-        for each in listed.get(module, ())
+        (change["before"], change["after"]) == (before, after)
+        for change in listed.get(module, ())
     )
 
 

@@ -97,11 +97,11 @@ def list_mutants(path: Path) -> Iterator[Mutant]:
 
 def _annotations(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Return the start and end of each annotation."""
-    found = []
+    spans = []
     for node in ast.walk(ast.parse(source)):
-        each = getattr(node, "returns", None) or getattr(node, "annotation", None)
-        if isinstance(each, ast.expr):
-            start = (each.lineno, each.col_offset)
-            end = (each.end_lineno or 0, each.end_col_offset or 0)
-            found.append((start, end))
-    return found
+        annotation = getattr(node, "returns", None) or getattr(node, "annotation", None)
+        if isinstance(annotation, ast.expr):
+            start = (annotation.lineno, annotation.col_offset)
+            end = (annotation.end_lineno or 0, annotation.end_col_offset or 0)
+            spans.append((start, end))
+    return spans

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from helm_longctx.apps.exchange.command import export_suite
 from helm_longctx.documents.numbers import percent
-from helm_longctx.results.boards import OVERALL, Board, label, read_suite
+from helm_longctx.results.boards import OVERALL, Board, label
 from helm_longctx.results.cells import write_scores
 from helm_longctx.results.reading import Result
 from helm_longctx.tasks.groups import group_name
@@ -49,8 +49,8 @@ def is_task(boards: Iterable[Board], key: Key) -> bool:
 
 
 def key_of(board: Board, result: Result, judge: str) -> Key:
-    place = (result.model, label(result.length), result.context)
-    return (board.benchmark.name, board.folder, result.part, *place, judge)
+    cell_key = (result.model, label(result.length), result.context)
+    return (board.benchmark.name, board.folder, result.part, *cell_key, judge)
 
 
 def cells_of_boards(boards: Iterable[Board]) -> dict[Key, Cell]:
@@ -125,24 +125,28 @@ def own_means(suite: Path) -> dict[Key, float]:
             if arguments["entry"] in benchmark.entries
         )
         judge = next(
-            (each["args"].get("judge", "") for each in spec.get("annotators", [])), ""
+            (
+                annotator["args"].get("judge", "")
+                for annotator in spec.get("annotators", [])
+            ),
+            "",
         )
-        for name, found in values.items():
+        for name, metrics in values.items():
             task = benchmark.task(name)
-            if not all(metric in found for metric in task.headline):
+            if not all(metric in metrics for metric in task.headline):
                 continue
-            score = fmean(fmean(found[metric]) for metric in task.headline)
+            score = fmean(fmean(metrics[metric]) for metric in task.headline)
             given = ("method", "chunks", "retry_cut")
             marks = " ".join(
                 f"{name}={arguments[name]}" for name in given if name in arguments
             )
             model = spec["adapter_spec"]["model"] + (f" ({marks})" if marks else "")
-            place = (arguments.get("path", ""), name, model)
+            entry_key = (arguments.get("path", ""), name, model)
             other = "" if not judge or task.is_official(judge) else judge
             at = (label(arguments.get("length")), arguments.get("context", "full"))
-            key = (benchmark.name, *place, *at, other)
-            if key not in best or len(found[task.headline[0]]) > best[key][0]:
-                best[key] = (len(found[task.headline[0]]), score)
+            key = (benchmark.name, *entry_key, *at, other)
+            if key not in best or len(metrics[task.headline[0]]) > best[key][0]:
+                best[key] = (len(metrics[task.headline[0]]), score)
     return {key: score for key, (_, score) in best.items()}
 
 
@@ -172,20 +176,20 @@ def cells_of_helm(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
                 judge,
                 board.folder_at(result.length),
             )
-            found = _helm_cell(tables.get(group, []), result)
-            if found is None and result.is_published and result.task:
+            helm_cell = _helm_cell(tables.get(group, []), result)
+            if helm_cell is None and result.is_published and result.task:
                 # A task that only published models have is a column of its category.
                 category = board.benchmark.entries[result.entry].name
                 group = group_name(
                     board.benchmark, category, label(result.length), closed, judge, ""
                 )
-                found = _helm_cell(
+                helm_cell = _helm_cell(
                     tables.get(group, []),
                     result,
                     f"{board.titles[result.task]} {label(result.length)}",
                 )
-            if found:
-                cells[key_of(board, result, judge)] = found
+            if helm_cell:
+                cells[key_of(board, result, judge)] = helm_cell
     return cells
 
 
@@ -200,7 +204,7 @@ def _helm_cell(tables: list[Any], result: Result, title: str = "") -> Cell | Non
         shown = get_model_metadata(result.model).display_name
     # A model without any answer is only in the table of conditions.
     for table in (table for table in tables if table["title"] != "Conditions"):
-        titles = [each["value"] for each in table["header"]]
+        titles = [heading["value"] for heading in table["header"]]
         column = titles.index(title) if title in titles else 0 if title else 1
         for row in table["rows"]:
             if (
@@ -244,13 +248,12 @@ def number(text: str) -> float | None:
     return float(text) if text else None
 
 
-def cells_of_wide_tables(output: Path, kind: str) -> dict[Key, Cell]:
-    boards = {
-        board.file_name: board
-        for board in read_suite(output / "runs/s", BENCHMARKS).boards
-    }
+def cells_of_wide_tables(
+    output: Path, kind: str, boards: Iterable[Board]
+) -> dict[Key, Cell]:
     cells = {}
-    for name, board in boards.items():
+    for board in boards:
+        name = board.file_name
         for row in read_table(export(output, kind) / f"wide_{name}.{kind}"):
             for part in [
                 column[: -len("_failed")]
@@ -305,8 +308,14 @@ def _cells_of_rows(rows: Iterable[Mapping[str, str]], part: str) -> dict[Key, Ce
             for benchmark in BENCHMARKS
             if row["entry"] in benchmark.entries
         )
-        place = (row["folder"], row[part], row["model"], row["length"], row["context"])
-        cells[(benchmark, *place, other_judge(row))] = _cell(row)
+        row_key = (
+            row["folder"],
+            row[part],
+            row["model"],
+            row["length"],
+            row["context"],
+        )
+        cells[(benchmark, *row_key, other_judge(row))] = _cell(row)
     return cells
 
 
@@ -345,13 +354,13 @@ def cells_of_lm_eval(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
     cells = {}
     for path in export(output, "lm-eval").glob("*/results_*.json"):
         content = json.loads(path.read_text())
-        for group, found in content["results"].items():
-            if "longctx_score,none" in found and group in content["configs"]:
+        for group, values in content["results"].items():
+            if "longctx_score,none" in values and group in content["configs"]:
                 about = content["configs"][group]["metadata"]
                 ends = about["interval_95"] or (None, None)
                 is_marked = bool(about["not_comparable"])
                 cells[content["model_name"], group] = Cell(
-                    found["longctx_score,none"], *ends, found["sample_len"], is_marked
+                    values["longctx_score,none"], *ends, values["sample_len"], is_marked
                 )
     return _by_key(cells, boards)
 
@@ -360,16 +369,16 @@ def cells_of_every_eval_ever(output: Path, boards: Iterable[Board]) -> dict[Key,
     cells = {}
     for path in export(output, "every-eval-ever").glob("data/*/*/*/*.json"):
         content = json.loads(path.read_text())
-        for each in content["evaluation_results"]:
-            if each["metric_config"]["metric_id"].endswith(".longctx_score"):
-                found = each["score_details"]
-                interval = found["uncertainty"].get("confidence_interval", {})
-                cells[content["model_info"]["id"], each["evaluation_name"]] = Cell(
-                    found["score"],
+        for record in content["evaluation_results"]:
+            if record["metric_config"]["metric_id"].endswith(".longctx_score"):
+                details = record["score_details"]
+                interval = details["uncertainty"].get("confidence_interval", {})
+                cells[content["model_info"]["id"], record["evaluation_name"]] = Cell(
+                    details["score"],
                     interval.get("lower"),
                     interval.get("upper"),
-                    found["uncertainty"]["num_samples"],
-                    "not_comparable" in found["details"],
+                    details["uncertainty"]["num_samples"],
+                    "not_comparable" in details["details"],
                 )
     return _by_key(cells, boards)
 
@@ -378,7 +387,7 @@ def _by_key(
     cells: Mapping[tuple[str, str], Cell], boards: Iterable[Board]
 ) -> dict[Key, Cell]:
     """Return the cells of models and groups by the keys of their tasks. Each cell is of one task."""
-    found = {}
+    cells_by_task = {}
     for board in boards:
         for result in board.tasks:
             closed = result.context == "none"
@@ -392,9 +401,9 @@ def _by_key(
                 board.folder_at(result.length),
             )
             if (result.model, group) in cells:
-                found[key_of(board, result, judge)] = cells[result.model, group]
-    assert len(found) == len(cells)
-    return found
+                cells_by_task[key_of(board, result, judge)] = cells[result.model, group]
+    assert len(cells_by_task) == len(cells)
+    return cells_by_task
 
 
 def own_numbers(run: Path, board: Board, task: str) -> dict[str, float | None]:
@@ -419,14 +428,14 @@ def own_numbers(run: Path, board: Board, task: str) -> dict[str, float | None]:
         """Return the mean of the task's metrics over the answers that are kept, with another value of cut ones."""
         means = []
         for metric in board.benchmark.task(task).headline:
-            found = [
+            kept_values = [
                 value
                 if value is not None and values["output_truncated"]
                 else values[metric]
                 for name, values in answers
                 if metric in values and kept(name, values)
             ]
-            means.append(fmean(found) if found else None)
+            means.append(fmean(kept_values) if kept_values else None)
         return None if None in means else fmean(means)
 
     def every(*_: object) -> bool:

@@ -22,5 +22,7 @@ def test_a_complete_result_counts_before_one_with_more_instances() -> None:
     larger = result(0.6, 150)
     part = result(0.9, 400, Caveat("missing", "t"))
     for order in ((whole, part), (part, whole)):
-        assert choose_results(order, lambda each: each.model) == [whole]
-    assert choose_results((whole, part, larger), lambda each: each.model) == [larger]
+        assert choose_results(order, lambda chosen: chosen.model) == [whole]
+    assert choose_results((whole, part, larger), lambda chosen: chosen.model) == [
+        larger
+    ]

@@ -11,11 +11,10 @@ from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.results.comparability import (
     Caveat,
-    RunOutcome,
     describe,
-    find_outcome,
     task_caveats,
 )
+from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import Task
 
@@ -24,44 +23,30 @@ LONGQA = HELMET.entries["helmet_longqa"].tasks
 OFFICIAL = "openai/gpt-4o-2024-05-13"
 
 
-def outcome_of(
-    spec: Mapping[str, Any], means: Mapping[tuple[str, str], float] | None = None
-) -> RunOutcome:
-    entry = read_entry(spec)
-    assert entry
-    return find_outcome(entry, None, means or {})
-
-
-def outcome(
-    entry: str = "helmet_recall",
-    values: dict[str, float] | None = None,
-    judge: str = "auto",
-    **arguments: Any,
-) -> RunOutcome:
-    """Return the outcome of a run that scored all its tasks with these statistics."""
-    category = HELMET.entries[entry]
-    tasks = (
-        [arguments["task"]]
-        if "task" in arguments
-        else [task.name for task in category.tasks]
-    )
+def make_entry(
+    name: str = "helmet_recall", judge: str = "auto", **arguments: Any
+) -> Entry:
+    """Return what a run was asked with."""
     spec = {
         "scenario_spec": {
-            "args": {"entry": entry, "revision": "r", "length": 8192, **arguments}
+            "args": {"entry": name, "revision": "r", "length": 8192, **arguments}
         },
         "annotators": [{"class_name": "x", "args": {"judge": judge}}],
     }
-    means = {
-        (name, task): value
-        for task in tasks
-        for name, value in {"longctx_score": 0.5, **(values or {})}.items()
-    }
-    return outcome_of(spec, means)
+    entry = read_entry(spec)
+    assert entry
+    return entry
 
 
-def find_caveats(tasks: Iterable[Task], found: RunOutcome) -> list[Caveat]:
-    """Return the reasons of several tasks of a run."""
-    return [caveat for task in tasks for caveat in task_caveats(found, task)]
+def find_caveats(
+    tasks: Iterable[Task], entry: Entry, values: Mapping[str, float] | None = None
+) -> list[Caveat]:
+    """Return the reasons of several tasks of a run that have these statistics."""
+    caveats: list[Caveat] = []
+    for task in tasks:
+        means = {"longctx_score": 0.5, **(values or {})}
+        caveats += task_caveats(task, entry, means)
+    return caveats
 
 
 def test_a_whole_run_lacks_nothing() -> None:
@@ -73,9 +58,9 @@ def test_a_whole_run_lacks_nothing() -> None:
         "subsampled": 0.0,
         "generated_data": 0.0,
     }
-    assert find_caveats(RECALL, outcome(values=zero, num_samples=100)) == []
+    assert find_caveats(RECALL, make_entry(num_samples=100), zero) == []
     for judge in ("auto", OFFICIAL):
-        assert find_caveats(LONGQA, outcome("helmet_longqa", judge=judge)) == []
+        assert find_caveats(LONGQA, make_entry("helmet_longqa", judge=judge)) == []
 
 
 @pytest.mark.parametrize(
@@ -101,9 +86,8 @@ def test_reasons(
     values: dict[str, float], arguments: dict[str, Any], code: str, text: str
 ) -> None:
     """Each reason has a code for programs and a text for people."""
-    caveats = find_caveats(
-        RECALL[:1], outcome(values=values, task="json_kv", **arguments)
-    )
+    entry = make_entry(task="json_kv", **arguments)
+    caveats = find_caveats(RECALL[:1], entry, values)
     assert [caveat.code for caveat in caveats] == [code]
     assert describe(caveats) == [text]
 
@@ -122,52 +106,27 @@ def test_official_samples_by_length_and_protocol(
 ) -> None:
     """A sample is compared with the official one of the run's length and protocol."""
     task = ADA_LEVAL.task("stackselect")
-    spec = {
-        "scenario_spec": {
-            "args": {"entry": "ada_leval_bestanswer", "revision": "r", **arguments}
-        }
-    }
-    found = outcome_of(spec, {("longctx_score", task.name): 0.5})
-    assert [caveat.code for caveat in find_caveats([task], found)] == codes
+    entry = make_entry("ada_leval_bestanswer", **arguments)
+    assert [caveat.code for caveat in find_caveats([task], entry)] == codes
 
 
 def test_another_judge() -> None:
     """Only judged tasks have the reason of another judge, which names all judges of a jury."""
     judged: list[Task] = [task for task in LONGQA if task.has_judge]
     assert 0 < len(judged) < len(LONGQA)
-    caveats = find_caveats(LONGQA, outcome("helmet_longqa", judge=f"{OFFICIAL}+a/b"))
+    caveats = find_caveats(LONGQA, make_entry("helmet_longqa", judge=f"{OFFICIAL}+a/b"))
     assert caveats == [Caveat("judge", task.name, f"{OFFICIAL}+a/b") for task in judged]
     assert describe(caveats) == [f"judged by {OFFICIAL}+a/b (narrativeqa)"]
 
 
 def test_own_questions_have_no_official_number() -> None:
     """A part of a user's own questions is marked, without a number that the file does not have."""
-    arguments = {
-        "entry": "any_jsonl",
-        "revision": "r",
-        "metric": "contains",
-        "path": "x",
-        "length": 8192,
-        "num_samples": 2,
-    }
-    found = outcome_of({"scenario_spec": {"args": arguments}})
-    assert describe(find_caveats(found.entry.tasks, found)) == [
-        "2 of your questions (contains)"
-    ]
+    entry = make_entry("any_jsonl", metric="contains", path="x", num_samples=2)
+    caveats = find_caveats(entry.tasks, entry)
+    assert describe(caveats) == ["2 of your questions (contains)"]
 
 
 def test_own_questions_have_no_official_tasks() -> None:
     """A run of one metric on a user's own questions lacks no other metric."""
-    spec = {
-        "scenario_spec": {
-            "args": {
-                "entry": "any_jsonl",
-                "revision": "r",
-                "metric": "rubric",
-                "path": "x",
-                "length": 8192,
-            }
-        }
-    }
-    found = outcome_of(spec, {("longctx_score", "rubric"): 0.5})
-    assert [task.name for task in found.entry.tasks] == ["rubric"]
+    entry = make_entry("any_jsonl", metric="rubric", path="x")
+    assert [task.name for task in entry.tasks] == ["rubric"]

@@ -121,9 +121,9 @@ def test_models_without_anything_in_common() -> None:
 def test_lengths_and_depths_are_in_order() -> None:
     """Lengths and depths are in the order of their numbers, although the suite has a longer length and a later depth first."""
     results = [
-        replace(each, answers=tuple(reversed(each.answers)))
+        replace(made, answers=tuple(reversed(made.answers)))
         for length in (16384, 8192)
-        for each in (
+        for made in (
             result("a/one", "nq", lambda question, depth: 1.0, length=length),
             result("a/two", "nq", lambda question, depth: 0.0, length=length),
         )

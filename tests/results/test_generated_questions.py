@@ -160,7 +160,7 @@ def test_every_place_says_that_questions_are_generated(command: Command) -> None
     tags = [
         json.loads(path.read_text())["tags"] for path in folder.glob("*/scenario.json")
     ]
-    assert all(any(REASON in tag for tag in each) for each in tags)
+    assert all(any(REASON in tag for tag in caveats) for caveats in tags)
     tables = [
         path.read_text() for path in folder.glob("groups/json/helmet_recall_8k*.json")
     ]
@@ -239,5 +239,11 @@ def test_a_floor_of_other_questions_is_no_floor(command: Command) -> None:
     assert board.floor_below(own) == own.interval.mean
     assert board.floor_below(published) is None
     assert (
-        len({each.is_generated for each in board.ranking(8192, "helmet_recall")}) == 1
+        len(
+            {
+                ranked_model.is_generated
+                for ranked_model in board.ranking(8192, "helmet_recall")
+            }
+        )
+        == 1
     )

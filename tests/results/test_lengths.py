@@ -42,19 +42,19 @@ def test_by_depth() -> None:
 
 def test_confusing_facts() -> None:
     """The published data sets with and without confusing facts are compared at each length."""
-    found = [
+    effects = [
         split
         for split in splits(published_results(LV_EVAL), LV_EVAL)
         if split.model == "published/GPT-4-8k"
     ]
-    assert {each.trait for each in found} == {"confusing facts"}
-    assert len(found) == 5
+    assert {effect.trait for effect in effects} == {"confusing facts"}
+    assert len(effects) == 5
     whole = {
         r.task: r.interval.mean
         for r in published_results(LV_EVAL)
         if (r.model, r.length) == ("published/GPT-4-8k", 16384)
     }
-    (short,) = (each for each in found if each.length == 16384)
+    (short,) = (effect for effect in effects if effect.length == 16384)
     assert (6 * short.with_it.mean + 5 * short.without.mean) / 11 == pytest.approx(
         sum(whole.values()) / 11
     )

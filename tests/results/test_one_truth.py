@@ -144,7 +144,7 @@ def test_every_place_shows_the_same_scores(
         chosen = {key: own[key] for key in places.chosen_keys(boards)}
         check(chosen, places.cells_of_report(output, boards), parts=chosen.__contains__)
         for kind in ("csv", "parquet"):
-            check(chosen, places.cells_of_wide_tables(output, kind))
+            check(chosen, places.cells_of_wide_tables(output, kind, boards))
             # A task of LongBench v2 has the name of its run entry.
             means = {
                 key: cell
@@ -214,21 +214,25 @@ def compare_printed(boards: list[Board]) -> None:
             heading, _, counts = title.rpartition("n=")
             titles[about, heading.rstrip(), model] = cell.line, counts.partition("–")
     for board in boards:
-        for place, score in board.scores.items():
-            is_repeated = len(board.benchmark.categories) == 1 and place.part == OVERALL
-            category = board.benchmark.entries.get(place.part)
+        for cell_key, score in board.scores.items():
+            is_repeated = (
+                len(board.benchmark.categories) == 1 and cell_key.part == OVERALL
+            )
+            category = board.benchmark.entries.get(cell_key.part)
             if (
                 score.is_published
                 or is_repeated
-                or (category and len(category.tasks_at(place.length)) < 2)
+                or (category and len(category.tasks_at(cell_key.length)) < 2)
             ):
                 continue
-            closed = "closed book" if place.context == "none" else ""
-            title = " ".join(filter(None, (board.title, closed, label(place.length))))
+            closed = "closed book" if cell_key.context == "none" else ""
+            title = " ".join(
+                filter(None, (board.title, closed, label(cell_key.length)))
+            )
             text, (low, _, high) = titles[
                 f"{title}: scores in % (95 % intervals)",
-                board.titles[place.part],
-                place.model,
+                board.titles[cell_key.part],
+                cell_key.model,
             ]
             ends = f"{percent(score.interval.low)}–{percent(score.interval.high)}"
             assert (
@@ -260,13 +264,15 @@ def compare_numbers(suite: Path, boards: list[Board], output: Path) -> None:
     """Check the bounds of tasks' scores, and the scores without known errors, against the files; and all places."""
     for board in boards:
         for result in board.tasks:
-            found = score_numbers(result)
+            numbers = score_numbers(result)
             if result.run and result.has_score:
                 expected = places.own_numbers(result.run.path, board, result.task)
-                assert {name: found[name] for name in expected} == pytest.approx(
+                assert {name: numbers[name] for name in expected} == pytest.approx(
                     expected, nan_ok=True
                 )
-                assert found["cut_wrong"] <= result.interval.mean <= found["cut_best"]
+                assert (
+                    numbers["cut_wrong"] <= result.interval.mean <= numbers["cut_best"]
+                )
     rows = json.loads((output / "scores.json").read_bytes())
     shown = [{name: row[name] for name in NUMBERS} for row in rows]
     assert shown == [

@@ -80,7 +80,7 @@ def named_verdicts(certainty: str, models: Iterable[str]) -> dict[str, str]:
         {"a/strong": 0.9, "a/weak": 0.5},
         {"a/strong": 0.7, "a/weak": 0.66},
         {"a/strong": 0.9, "a/same": 0.9, "a/weak": 0.3},
-        {f"a/{place}": 0.9 - 0.06 * place for place in range(6)},
+        {f"a/{position}": 0.9 - 0.06 * position for position in range(6)},
     ],
 )
 def test_verdicts_agree_in_every_place(
@@ -89,7 +89,7 @@ def test_verdicts_agree_in_every_place(
     """`compare` and the report, beside 63 published models, say of each pair and length the same: better, worse or tied."""
     write_suite(
         tmp_path / "runs/s",
-        [f"helmet_recall:length={each}" for each in ("8k", "32k")],
+        [f"helmet_recall:length={length}" for length in ("8k", "32k")],
         skills,
         instances=20,
     )
@@ -105,20 +105,20 @@ def test_verdicts_agree_in_every_place(
             if (pairing["by"], pairing["part"]) == ("length", label(length))
         ]
         assert len(pairs) == len(skills) * (len(skills) - 1) / 2
-        for each in pairs:
-            pair = each["one"], each["other"]
+        for pairing in pairs:
+            pair = pairing["one"], pairing["other"]
             decision = differences[pair]
             winner = (
                 pair[decision.comparison.effect.mean < 0]
                 if decision.is_different
                 else ""
             )
-            assert (each["better"], each["verdict"]) == (winner, decision.verdict)
-            assert each["adjusted"] == pytest.approx(decision.adjusted)
+            assert (pairing["better"], pairing["verdict"]) == (winner, decision.verdict)
+            assert pairing["adjusted"] == pytest.approx(decision.adjusted)
         best, *others = (
-            each.model
-            for each in board.ranking(length, "helmet_recall")
-            if not each.is_published
+            ranked_model.model
+            for ranked_model in board.ranking(length, "helmet_recall")
+            if not ranked_model.is_published
         )
         answer = answers[label(length)]
         assert answer.verdict.startswith(
@@ -161,15 +161,15 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(
     part, *_ = board.without_rank(8192, "helmet_recall")
     assert part.model == "a/part"
     assert part.interval.mean > max(
-        each.interval.mean
-        for each in board.ranking(8192, "helmet_recall")
-        if not each.is_published
+        ranked_model.interval.mean
+        for ranked_model in board.ranking(8192, "helmet_recall")
+        if not ranked_model.is_published
     )
     differences = find_differences(board, "helmet_recall", 8192)
-    found = differences["a/part", "a/whole"].comparison
+    comparison = differences["a/part", "a/whole"].comparison
     both = [board.score(model, "json_kv", 8192) for model in ("a/part", "a/whole")]
-    shared = [by_instance(each.answers if each else ()) for each in both]
-    assert found.wins + found.losses + found.ties == len(
+    shared = [by_instance(side.answers if side else ()) for side in both]
+    assert comparison.wins + comparison.losses + comparison.ties == len(
         shared[0].keys() & shared[1].keys()
     )
     # The published models have scores of the same task.
@@ -209,7 +209,9 @@ def test_a_mean_over_other_tasks_has_no_rank_in_any_place(
     (pairing,) = (
         pairing for pairing in content["pairings"] if pairing["by"] == "length"
     )
-    assert pairing["comparison"]["effect"]["mean"] == pytest.approx(found.effect.mean)
+    assert pairing["comparison"]["effect"]["mean"] == pytest.approx(
+        comparison.effect.mean
+    )
 
 
 def test_compare_does_not_pool_benchmarks_unasked(
@@ -231,17 +233,17 @@ def test_compare_does_not_pool_benchmarks_unasked(
     }
     printed = capsys.readouterr().out.splitlines()
     heads = [
-        place
-        for place, line in enumerate(printed)
+        index
+        for index, line in enumerate(printed)
         if line.endswith("instances that all 2 models answered")
     ]
-    assert [printed[place].partition(":")[0] for place in heads] == [
+    assert [printed[head].partition(":")[0] for head in heads] == [
         "HELMET",
         "LV-Eval",
     ]
     assert all(
-        printed[place + 1].startswith("a/strong is better than a/weak (+")
-        for place in heads
+        printed[head + 1].startswith("a/strong is better than a/weak (+")
+        for head in heads
     )
     assert {
         standing["benchmark"]

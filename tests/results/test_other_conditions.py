@@ -118,12 +118,14 @@ def test_no_rank_is_over_scores_of_several_judges(tmp_path: Path) -> None:
     runs = {"a/one": by("longctx/lexical"), "a/two": LONGQA}
     (board,) = read_boards(tmp_path, runs, published=True)
     ranked = board.ranking(8192, "helmet_longqa")
-    assert len({each.judges for each in ranked}) == 1
-    assert {each.model for each in ranked if not each.is_published} == {"a/two"}
+    assert len({ranked_model.judges for ranked_model in ranked}) == 1
+    assert {
+        ranked_model.model for ranked_model in ranked if not ranked_model.is_published
+    } == {"a/two"}
     assert [
-        each.model
-        for each in board.without_rank(8192, "helmet_longqa")
-        if not each.is_published
+        row.model
+        for row in board.without_rank(8192, "helmet_longqa")
+        if not row.is_published
     ] == ["a/one"]
     notes = [
         block.note

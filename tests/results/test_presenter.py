@@ -73,7 +73,7 @@ def test_the_page_and_compare_agree_with_unequal_samples(tmp_path: Path) -> None
         assert printed.comparison.effect == pytest.approx(shown.comparison.effect)
         assert printed.adjusted == pytest.approx(shown.adjusted)
         assert printed.comparison.wins == shown.comparison.wins
-    sizes = [each.comparison.effect.n for each in of_length.values()]
+    sizes = [row.comparison.effect.n for row in of_length.values()]
     assert sizes[0] > max(sizes[1:])
     # At 16k the third model has no answers, so there is no verdict over all three.
     assert not any(

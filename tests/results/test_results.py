@@ -60,12 +60,14 @@ def test_figures_3_to_5_of_helmet(
         == 0
     )
     assert "60 of 60 printed correlations are equal within 0.01" in command.out
-    found = json.loads(Path("found.json").read_bytes())
-    assert (len(found["models"]), found["length"]) == (35, 131072)
-    by_figure = Counter(row["figure"] for row in found["printed"] if row["is_equal"])
+    comparison = json.loads(Path("found.json").read_bytes())
+    assert (len(comparison["models"]), comparison["length"]) == (35, 131072)
+    by_figure = Counter(
+        row["figure"] for row in comparison["printed"] if row["is_equal"]
+    )
     assert by_figure == {"5": 21, "3": 36, "4": 3}
     # The page's own model table says which models the figures leave out.
-    assert "published/Llama-2-7B-32k-Inst" not in found["models"]
+    assert "published/Llama-2-7B-32k-Inst" not in comparison["models"]
 
 
 def test_correlations_of_other_models(command: Command) -> None:
@@ -85,7 +87,7 @@ def test_helmet_averages() -> None:
             for row in csv.DictReader(file)
         }
     rows = overall_results(category_results(published_results(HELMET), HELMET), HELMET)
-    found = {
+    means = {
         (row.model.removeprefix("published/"), row.length): row.interval for row in rows
     }
     # Source: static/images/results_length_main.png at aaab7dc (gh-pages).
@@ -94,16 +96,16 @@ def test_helmet_averages() -> None:
         "Qwen2.5-14B-Inst-1M": (60.9, 59.9, 59.0, 57.2),
     }
     more = {
-        (model, 8192 << place): value
+        (model, 8192 << index): value
         for model, row in figure.items()
-        for place, value in enumerate(row)
+        for index, value in enumerate(row)
     }
     assert len(printed) == 311
-    assert found.keys() == {**printed, **more}.keys()
+    assert means.keys() == {**printed, **more}.keys()
     for key, value in {**printed, **more}.items():
         # Only category scores of one decimal are known of these models.
         rounding = 0.05 if key[0].startswith(("Gemma-3", "Llama-4")) else 0
-        assert 100 * found[key].mean == pytest.approx(value, abs=0.05 + rounding + 2e-6)
+        assert 100 * means[key].mean == pytest.approx(value, abs=0.05 + rounding + 2e-6)
 
 
 def test_lv_eval_averages() -> None:
@@ -114,8 +116,8 @@ def test_lv_eval_averages() -> None:
     # The averages of this model are not printed.
     rows = [row for row in rows if row.model != "published/Qwen2-72B-Instruct"]
     labels = {
-        length: ["16k", "32k", "64k", "128k", "256k"][place]
-        for place, length in enumerate(LV_EVAL.lengths)
+        length: ["16k", "32k", "64k", "128k", "256k"][index]
+        for index, length in enumerate(LV_EVAL.lengths)
     }
     for row in rows:
         assert row.length
@@ -183,13 +185,13 @@ def test_the_grouping_of_tasks_does_not_change_an_interval(
         for start in range(0, len(tasks), size)
     ]
     nested = replace(whole, parts=tuple(categories))
-    found = mean_of_results(nested.weighted_tasks)
+    mean = mean_of_results(nested.weighted_tasks)
     expected = mean_of_results(flat.weighted_tasks)
-    assert (found.mean, found.low, found.high) == pytest.approx(
+    assert (mean.mean, mean.low, mean.high) == pytest.approx(
         (expected.mean, expected.low, expected.high)
     )
     plain = mean_of_means([task.interval for task in tasks])
-    assert (found.low, found.high, found.n) == pytest.approx(
+    assert (mean.low, mean.high, mean.n) == pytest.approx(
         (plain.low, plain.high, plain.n)
     )
 
@@ -246,7 +248,7 @@ def test_of_equal_runs_the_official_judge_s_counts() -> None:
 
 def test_a_smaller_run_changes_no_mean() -> None:
     """A second run of a task with fewer instances is in no score."""
-    rows = [each for each in everything({}) if each.entry == "helmet_recall"]
+    rows = [name for name in everything({}) if name.entry == "helmet_recall"]
     small = replace(rows[0], interval=Interval(1.0, 0.4, 1.0, 3))
     (before,), (after,) = (
         make_boards(rows, BENCHMARKS),

@@ -54,8 +54,8 @@ def compare(suite: Path, *groups: str, run_noise: str | None = None) -> GroupTab
         board for board in read_suite(suite, BENCHMARKS).boards if board.own_models
     ]
     models = list(boards[0].own_models)
-    found = find_groups(parse_groups(groups), models)
-    return compare_groups(boards, found, run_noise=run_noise)
+    run_groups = find_groups(parse_groups(groups), models)
+    return compare_groups(boards, run_groups, run_noise=run_noise)
 
 
 @pytest.fixture(scope="module")

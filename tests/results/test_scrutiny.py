@@ -26,7 +26,7 @@ from helm_longctx.results.reading import (
     WITHOUT_ERRORS,
     Statistic,
     read_results,
-    replace_cut,
+    replace_cut_scores,
     without_ends,
 )
 from helm_longctx.results.statistics.intervals import Interval
@@ -64,8 +64,8 @@ rows = st.lists(
     min_size=1,
     max_size=20,
 ).map(
-    lambda found: [
-        row(instance, repeat, *rest) for repeat, (instance, *rest) in enumerate(found)
+    lambda answers: [
+        row(instance, repeat, *rest) for repeat, (instance, *rest) in enumerate(answers)
     ]
 )
 
@@ -75,7 +75,8 @@ def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
     """The score is between the bounds, and the bounds are those of a mean over questions of the replaced scores."""
     score = mean_over_questions(answers)
     wrong, left_out, best = (
-        mean_over_questions(replace_cut(answers, value)) for value in (0.0, None, 1.0)
+        mean_over_questions(replace_cut_scores(answers, value))
+        for value in (0.0, None, 1.0)
     )
     having = [answer for answer in answers if answer.score is not None]
     if not having:
@@ -86,15 +87,15 @@ def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
 
     def mean(value: float) -> float:
         questions: dict[str, list[float]] = {}
-        for each in having:
-            questions.setdefault(each.instance, []).append(
-                value if each.values["output_truncated"] else each.score or 0
+        for result in having:
+            questions.setdefault(result.instance, []).append(
+                value if result.values["output_truncated"] else result.score or 0
             )
         return fmean(map(fmean, questions.values()))
 
     assert (wrong, best) == pytest.approx((mean(0.0), mean(1.0)))
     assert math.isnan(left_out) == all(
-        each.values["output_truncated"] for each in having
+        result.values["output_truncated"] for result in having
     )
     assert math.isnan(left_out) or 0 <= left_out <= 1
 
@@ -112,21 +113,21 @@ def test_bounds_of_a_mean_are_means_of_bounds(tmp_path: Path) -> None:
     """A category's bounds are the means of its tasks' bounds; published scores have none."""
     board = board_of(tmp_path, RECALL)
     (category,) = board.categories
-    found = bounds(category)
+    limits = bounds(category)
     parts = [bounds(part) for part in category.parts]
-    assert found
+    assert limits
     assert len(parts) == 4
     for name in ("wrong", "left_out", "best", "share"):
-        assert getattr(found, name) == pytest.approx(
+        assert getattr(limits, name) == pytest.approx(
             fmean(getattr(part, name) for part in parts)
         )
-    assert found.wrong <= category.interval.mean <= found.best
+    assert limits.wrong <= category.interval.mean <= limits.best
     published = (
         read_suite(tmp_path / "runs/s", BENCHMARKS, published=True)
         .boards[0]
         .results.values()
     )
-    assert [bounds(each) for each in published if each.is_published][:3] == [None] * 3
+    assert [bounds(row) for row in published if row.is_published][:3] == [None] * 3
 
 
 def test_runs_without_cut_answers_have_narrow_bounds(tmp_path: Path) -> None:
@@ -142,10 +143,12 @@ def test_bounds_within_the_interval_are_not_shown(tmp_path: Path) -> None:
     for instances in (4, 300):
         board = board_of(tmp_path / str(instances), RECALL, instances=instances)
         for task in board.tasks:
-            found = bounds(task)
-            assert found
-            is_wide = found.wrong < task.interval.low or found.best > task.interval.high
-            assert find_wide_bounds(task) == (found if is_wide else None)
+            limits = bounds(task)
+            assert limits
+            is_wide = (
+                limits.wrong < task.interval.low or limits.best > task.interval.high
+            )
+            assert find_wide_bounds(task) == (limits if is_wide else None)
         lines = [
             line
             for line in notes([board])
@@ -214,10 +217,12 @@ def test_means_without_known_errors(tmp_path: Path) -> None:
     """A mean without known errors is of the tasks without these questions and of the other tasks as they are."""
     board = board_of(tmp_path, "mrcr:length=8k,model=a/b", instances=20)
     (category,) = board.categories
-    found = without_errors(category)
+    corrected_result = without_errors(category)
     parts = [without_errors(part) for part in category.parts]
-    assert found
-    assert found.mean == pytest.approx(fmean(part.mean for part in parts if part))
+    assert corrected_result
+    assert corrected_result.mean == pytest.approx(
+        fmean(part.mean for part in parts if part)
+    )
     assert without_errors(board_of(tmp_path / "other", RECALL).categories[0]) is None
 
 
@@ -236,9 +241,9 @@ def test_answers_are_not_needed(tmp_path: Path) -> None:
     every, lean = (
         read_results(tmp_path / "runs/s", BENCHMARKS, keep) for keep in (True, False)
     )
-    assert [bounds(each) for each in every] == [bounds(each) for each in lean]
-    assert [without_errors(each) for each in every] == [
-        without_errors(each) for each in lean
+    assert [bounds(result) for result in every] == [bounds(result) for result in lean]
+    assert [without_errors(result) for result in every] == [
+        without_errors(result) for result in lean
     ]
 
 
@@ -273,9 +278,11 @@ def test_a_mean_without_errors_takes_the_other_parts_as_they_are(
     right = replace(
         parts[0], statistics={WITHOUT_ERRORS: Statistic(Interval(0.9, 0.8, 1.0, 8))}
     )
-    found = without_errors(replace(category, parts=(right, *parts[1:])))
-    assert found is not None
-    assert found.mean == pytest.approx((0.9 + 0.5 * (len(parts) - 1)) / len(parts))
+    corrected_result = without_errors(replace(category, parts=(right, *parts[1:])))
+    assert corrected_result is not None
+    assert corrected_result.mean == pytest.approx(
+        (0.9 + 0.5 * (len(parts) - 1)) / len(parts)
+    )
     nothing = replace(
         right, statistics={WITHOUT_ERRORS: Statistic(without_ends(math.nan))}
     )

@@ -161,12 +161,12 @@ def test_the_interval_contains_the_mean_of_all_questions() -> None:
     for _ in range(40):
         rows = [
             score(
-                place,
+                position,
                 float(random.random() < (0.8 if size == 1 else 0.4)),
                 group=f"book {book}",
-            )._replace(instance=f"{book}-{place}")
+            )._replace(instance=f"{book}-{position}")
             for book, size in enumerate(random.choice([1, 10], 60))
-            for place in range(size)
+            for position in range(size)
         ]
         question = StoppingQuestion(parse_rule("score=50"), ["m"])
         for size in ROUNDS[:5]:

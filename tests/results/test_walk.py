@@ -23,7 +23,7 @@ from tests.apps.report.suites import write_run
 ROOT = Path(helm_longctx.__file__).parent
 MADE = (
     (InstanceScore, "__new__"),
-    *((each, "__init__") for each in (Result, Board, Table, Cell)),
+    *((kind, "__init__") for kind in (Result, Board, Table, Cell)),
     (Console, "print"),
 )
 """What a reader meets on the way, by the function that makes it, and the end of the way."""
@@ -31,14 +31,14 @@ MADE = (
 
 def functions_on_the_stack() -> list[tuple[str, str]]:
     """Return the module and the name of each function of the package that has not ended."""
-    found = []
+    functions = []
     frame = sys._getframe()
     while frame := frame.f_back:  # type: ignore[assignment]
         path = Path(frame.f_code.co_filename)
         name = frame.f_code.co_name
         if path.is_relative_to(ROOT) and not name.startswith("<"):
-            found.append((str(path.relative_to(ROOT)), name))
-    return found
+            functions.append((str(path.relative_to(ROOT)), name))
+    return functions
 
 
 def test_the_way_to_the_leaderboard_is_short(

@@ -99,13 +99,13 @@ def count_again(names: Sequence[object], marks: Sequence[int]) -> tuple[int, int
     again = 0
     answered = 0
     last = dict[object, int]()
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         if name in last:
             mark = next((mark for mark in marks if mark > last[name]), 0)
-            is_in_flight = last[name] >= mark - 2 * THREADS and mark <= place
+            is_in_flight = last[name] >= mark - 2 * THREADS and mark <= position
             again = again + is_in_flight
             answered = answered + (not is_in_flight)
-        last[name] = place
+        last[name] = position
     return again, answered
 
 
@@ -116,8 +116,8 @@ def kill(folder: Path, name: str, kills: int, rng: random.Random) -> Outcome:
     killed = folder / "killed"
     requests = Requests()
     with serving(name, requests) as address:
-        for each in (whole, killed):
-            write_ready(each, address)
+        for run_folder in (whole, killed):
+            write_ready(run_folder, address)
         assert start(whole, ["--disable-cache"], entry=entry).wait(300) == 0, (
             whole / "log"
         ).read_text()[-3000:]

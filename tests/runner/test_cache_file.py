@@ -17,7 +17,6 @@ from helm.common.key_value_store import SqliteKeyValueStore
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.baselines import lexical
-from helm_longctx.redaction import logs
 from helm_longctx.runner import cache
 from helm_longctx.runner.cache import DigestStore
 from tests.runner.making import ENTRY, CachedClient, make_run, means
@@ -203,15 +202,14 @@ def test_a_changed_answer_is_asked_for_again(
     fault: str, tmp_path: Path, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An answer in the cache that was changed, or exchanged with another one, is not used by a later run."""
-    logs.warn_once.cache_clear()
     first = means(make_run(tmp_path, ENTRY))
     CachedClient.asked.clear()
     with connected(file) as connection:
         rows = connection.execute("SELECT key, value FROM unnamed").fetchall()
         if fault == "character":
-            place = rows[0][1].index(pickle.loads(rows[0][1])["text"].encode())
+            position = rows[0][1].index(pickle.loads(rows[0][1])["text"].encode())
             changed = [
-                (rows[0][0], rows[0][1][:place] + b"#" + rows[0][1][place + 1 :])
+                (rows[0][0], rows[0][1][:position] + b"#" + rows[0][1][position + 1 :])
             ]
         else:
             changed = [(rows[0][0], rows[1][1]), (rows[1][0], rows[0][1])]

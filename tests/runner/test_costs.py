@@ -71,7 +71,7 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
         for cost in find_costs(board, length, "json_kv")
     }
     plain, compact, refine = (
-        next(each for name, each in costs.items() if name.startswith(start))
+        next(cost for name, cost in costs.items() if name.startswith(start))
         for start in ("plain", "method=compact", "method=refine")
     )
     assert plain.requests == 1
@@ -86,7 +86,7 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     assert plain.tokens is not None
     assert refine.tokens > plain.tokens
     assert compact.retained_tokens is not None
-    frontier = find_frontier([*costs.values()], lambda each: each.tokens)
+    frontier = find_frontier([*costs.values()], lambda method_cost: method_cost.tokens)
     assert plain in frontier
     assert refine not in frontier
     assert compact.dollars
@@ -116,10 +116,10 @@ def test_costs_stand_beside_scores(tmp_path: Path) -> None:
     assert "Gains of methods over plain prompts" in titles
     assert any(title.startswith("Score by how often") for title in titles)
     compacted = find_accuracies(compact.score.task_results[0].answers)
-    assert [each.score for each in compacted] == [
-        1.0 if each.times == 0 else 0.0 for each in compacted
+    assert [row.score for row in compacted] == [
+        1.0 if row.times == 0 else 0.0 for row in compacted
     ]
-    assert sum(each.n for each in compacted) == 4
+    assert sum(row.n for row in compacted) == 4
     # Evidence early in the stream is compacted more often.
     assert max(compacted[-1].depths) < min(compacted[0].depths)
     sizes, accuracies = (
@@ -139,17 +139,17 @@ def test_equal_rows_are_on_the_frontier_with_a_question_mark() -> None:
     rounds = 200
     on_frontier = 0
     wrong = 0
-    found = 0
+    count = 0
     for _ in range(rounds):
         level = random.random((4, 100))
         equal = place_on_frontier((level[:3] < 0.6).astype(float))
         on_frontier += bool(equal.dearer)
         wrong += bool(equal.sure)
         better = place_on_frontier((level[[0, 3]] < [[0.5], [0.8]]).astype(float))
-        found += better.sure == [1]
+        count += better.sure == [1]
     assert on_frontier > 0.4 * rounds
     assert wrong <= 0.05 * rounds
-    assert found > 0.8 * rounds
+    assert count > 0.8 * rounds
 
 
 def test_steps_are_on_the_page_of_an_instance(tmp_path: Path) -> None:
@@ -171,16 +171,16 @@ def test_a_growing_context(tmp_path: Path) -> None:
         "compact,turn=1000,threshold=2000,kept=4000,stream=2000",
     )
     (length,) = board.lengths
-    found = find_costs(board, length, "json_kv")
-    assert len(found) == 2
-    for costs in found:
+    length_costs = find_costs(board, length, "json_kv")
+    assert len(length_costs) == 2
+    for costs in length_costs:
         known = find_points(costs.score.task_results[0].answers)
-        assert [each.tokens for each in known] == [
+        assert [row.tokens for row in known] == [
             2000 * number for number in range(1, len(known) + 1)
         ]
         assert len(known) > 2
-        assert {each.after for each in known} <= {1.0, None}
-        assert {each.before for each in known} == {0.0, None}
+        assert {row.after for row in known} <= {1.0, None}
+        assert {row.before for row in known} == {0.0, None}
         assert known[-1].before is None
         assert {
             caveat.detail for caveat in costs.score.caveats if caveat.kind == "stream"

@@ -68,7 +68,7 @@ def test_killed(options: list[str], kills: int, tmp_path: Path) -> None:
         f"{ENTRY}style=chat,model=longctx/lexical,model_deployment=longctx/lexical"
     )
     expected = means(make_run(tmp_path / "undisturbed", undisturbed))
-    found = means(run)
+    averages = means(run)
     assert {
-        name: found.get(name) for name in expected
+        name: averages.get(name) for name in expected
     } == expected  # a server also counts tokens

@@ -59,24 +59,25 @@ def deployment(tokenizer: str) -> Iterator[str]:
 def test_an_estimate_is_the_run(deployment: str, tmp_path: Path) -> None:
     """An estimate has the run's requests, tokens within 2 %, disk, cost and time, and sends nothing."""
     entry = making.ENTRY.replace("num_samples=3", "num_samples=20") + deployment
-    found = estimate(tmp_path / "estimate", entry, requests_per_minute=10)
+    estimates = estimate(tmp_path / "estimate", entry, requests_per_minute=10)
     assert making.PlainClient.asked == []
     run = making.make_run(tmp_path, entry)
-    assert found.requests == len(making.PlainClient.asked) == 80
-    assert found.prompt_tokens.counted_by == "test/signs"
+    assert estimates.requests == len(making.PlainClient.asked) == 80
+    assert estimates.prompt_tokens.counted_by == "test/signs"
     tokens = sum(map(count, making.PlainClient.asked))
-    assert found.prompt_tokens.total == pytest.approx(tokens, rel=0.02)
+    assert estimates.prompt_tokens.total == pytest.approx(tokens, rel=0.02)
     size = sum(path.stat().st_size for path in run.iterdir())
-    assert found.disk_bytes == pytest.approx(size, rel=0.25)
+    assert estimates.disk_bytes == pytest.approx(size, rel=0.25)
     states = making.read(run, "scenario_state")["request_states"]
-    assert found.output_tokens.most == sum(
+    assert estimates.output_tokens.most == sum(
         state["request"]["max_tokens"] for state in states
     )
-    assert found.dollars.most == pytest.approx(
-        (100 * found.prompt_tokens.total + 1000 * found.output_tokens.most) / 1e6
+    assert estimates.dollars.most == pytest.approx(
+        (100 * estimates.prompt_tokens.total + 1000 * estimates.output_tokens.most)
+        / 1e6
     )
-    assert found.dollars.batch == pytest.approx(found.dollars.typical / 2)
-    assert found.minutes == 8
+    assert estimates.dollars.batch == pytest.approx(estimates.dollars.typical / 2)
+    assert estimates.minutes == 8
 
 
 @pytest.mark.parametrize(("samples", "counted"), [(5, 5), (31, 16)])
@@ -105,9 +106,9 @@ def test_sixteen_prompts_are_counted(
 def test_the_disk_of_a_small_run(tmp_path: Path, samples: int) -> None:
     """The estimated disk space of a small run includes the files that each run and each task has."""
     entry = f"helmet_recall:length=8k,task=json_kv,num_samples={samples},model=longctx/lexical,model_deployment=test/plain"
-    found = estimate(tmp_path / "estimate", entry)
+    estimates = estimate(tmp_path / "estimate", entry)
     run = making.make_run(tmp_path, entry)
-    assert found.disk_bytes == pytest.approx(
+    assert estimates.disk_bytes == pytest.approx(
         sum(path.stat().st_size for path in run.iterdir()), rel=0.2
     )
 
@@ -179,14 +180,20 @@ def test_the_command(tmp_path: Path) -> None:
         ["estimate", entry, entry.replace("8k", "16k"), *options],
         catch_exceptions=False,
     )
-    found = json.loads(Path("estimate.json").read_bytes())
-    assert [each["requests"] for each in found] == [3, 3]
-    assert found[1]["prompt_tokens"]["total"] == pytest.approx(
-        2 * found[0]["prompt_tokens"]["total"], rel=0.2
+    estimate_file = json.loads(Path("estimate.json").read_bytes())
+    assert [entry_estimate["requests"] for entry_estimate in estimate_file] == [3, 3]
+    assert estimate_file[1]["prompt_tokens"]["total"] == pytest.approx(
+        2 * estimate_file[0]["prompt_tokens"]["total"], rel=0.2
     )
     assert "the user's prices" in done.stdout
     lines = done.stdout.splitlines()
     (last,) = [line for line in lines if line.startswith("│ all")]
-    assert f"{sum(each['prompt_tokens']['total'] for each in found):,}" in last
-    assert f"${sum(each['dollars']['typical'] for each in found):,.2f}" in last
+    assert (
+        f"{sum(entry_estimate['prompt_tokens']['total'] for entry_estimate in estimate_file):,}"
+        in last
+    )
+    assert (
+        f"${sum(entry_estimate['dollars']['typical'] for entry_estimate in estimate_file):,.2f}"
+        in last
+    )
     assert not any("model=" in line for line in lines)

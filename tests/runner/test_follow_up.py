@@ -136,9 +136,9 @@ def test_a_kept_answer_is_the_answer_to_both_requests(tmp_path: Path) -> None:
         ] * ROWS
         ReasoningClient.fails = staticmethod(lambda prompt: False)
         run.ask()
-        found = [find_answer(request, run.journal) for request in run.requests]
-        assert all(result and len(result.completions) == 2 for result in found)
-        kept = replace(run.requests[0], first=split_answers(found[0])[0])
+        answers = [find_answer(request, run.journal) for request in run.requests]
+        assert all(result and len(result.completions) == 2 for result in answers)
+        kept = replace(run.requests[0], first=split_answers(answers[0])[0])
         other = replace(kept, request=replace(kept.request, max_tokens=2048))
         assert find_first_answer(other, run.journal) == other.first
 
@@ -147,10 +147,10 @@ def test_an_estimate_has_both_requests(tmp_path: Path) -> None:
     """An estimate has as many requests and as much output as a run can send."""
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    found = estimate_run(runner, making.spec_of(ENTRY), {}, Rate())
-    assert found.requests == 2 * ROWS
-    assert found.output_tokens.most == ROWS * (1024 + 128)
-    assert found.output_tokens.typical == ROWS * (512 + 128)
+    estimate = estimate_run(runner, making.spec_of(ENTRY), {}, Rate())
+    assert estimate.requests == 2 * ROWS
+    assert estimate.output_tokens.most == ROWS * (1024 + 128)
+    assert estimate.output_tokens.typical == ROWS * (512 + 128)
 
 
 def test_an_answer_that_is_shown_twice_counts_twice() -> None:

@@ -110,11 +110,11 @@ def files(run: Path) -> dict[str, bytes]:
 def make_by_helm(folder: Path, entry: str) -> dict[str, bytes]:
     """Return the files of a run by HELM's runner, which are then removed."""
     run = make_run(folder, entry, Runner, cache=False, at_most=AT_MOST)
-    found = files(run)
+    contents = files(run)
     PlainClient.asked.clear()
     for path in run.iterdir():
         path.unlink()
-    return found
+    return contents
 
 
 def make(folder: Path, entry: str) -> Path:
@@ -221,26 +221,26 @@ def test_refused_requests_are_empty_answers(
 
     monkeypatch.setattr(WholeClient, "make_request", refuse)
     expected = make_by_helm(tmp_path, CHOICE)
-    found = files(make(tmp_path, CHOICE))
-    assert {name for name in FILES if found[name] != expected[name]} == {STATES}
+    contents = files(make(tmp_path, CHOICE))
+    assert {name for name in FILES if contents[name] != expected[name]} == {STATES}
     (state,) = [
         state
-        for state in json.loads(found[STATES])["request_states"]
+        for state in json.loads(contents[STATES])["request_states"]
         if not state["result"]["success"]
     ]
     assert state["result"]["facts"]["failure"] == "refused"
     assert [completion["text"] for completion in state["result"]["completions"]] == [""]
-    assert JOURNAL in found
+    assert JOURNAL in contents
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 def test_an_estimate_is_the_run(entry: str, tmp_path: Path) -> None:
     runner = make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    found = estimate_run(runner, spec_of(entry, AT_MOST), {}, Rate())
+    estimate = estimate_run(runner, spec_of(entry, AT_MOST), {}, Rate())
     assert PlainClient.asked == []
     run = make(tmp_path, entry)
-    assert found.requests == len(PlainClient.asked) == AT_MOST
+    assert estimate.requests == len(PlainClient.asked) == AT_MOST
     requests = [
         state["request"] for state in read(run, "scenario_state")["request_states"]
     ]
@@ -249,12 +249,12 @@ def test_an_estimate_is_the_run(entry: str, tmp_path: Path) -> None:
         or request["prompt"]
         for request in requests
     ]
-    assert found.prompt_tokens.total == sum(map(estimate_tokens, texts))
-    assert found.output_tokens.most == sum(
+    assert estimate.prompt_tokens.total == sum(map(estimate_tokens, texts))
+    assert estimate.output_tokens.most == sum(
         request["max_tokens"] for request in requests
     )
     size = sum(map(len, files(run).values()))
-    assert found.disk_bytes == pytest.approx(size, rel=0.25)
+    assert estimate.disk_bytes == pytest.approx(size, rel=0.25)
 
 
 @pytest.mark.parametrize("entry", [CHOICE, CHAT], ids=["choice", "chat"])

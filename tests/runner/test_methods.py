@@ -155,7 +155,7 @@ def test_an_estimate_has_what_is_sent(tmp_path: Path) -> None:
     )
     assert both.output_tokens.most == SAMPLES * (FACT_TOKENS + 100)
     # The methods are part of what is asked, so a batch or a comparison of plans tells the requests apart.
-    assert len({each.requests_digest for each in (plain, short, both)}) == 3
+    assert len({run.requests_digest for run in (plain, short, both)}) == 3
 
 
 def test_helm_s_own_runner(tmp_path: Path) -> None:

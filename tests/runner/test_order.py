@@ -25,8 +25,8 @@ def test_a_shared_prefix_is_one_group(prompts: list[list[str]]) -> None:
     for text in texts:
         for size in range(STEP, len(text), STEP):
             places = [
-                place
-                for place, number in enumerate(order)
+                position
+                for position, number in enumerate(order)
                 if texts[number].startswith(text[:size])
             ]
             assert places == list(range(places[0], places[0] + len(places)))

@@ -33,10 +33,10 @@ def test_published_scores_give_the_variance() -> None:
         if (row.category, row.length) == ("recall", 8192)
     ]
     scores = [row.get("json_kv", row.get("", 0.0)) for row in rows]
-    found = find_spreads(TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {})
+    spreads = find_spreads(TaskSample("helmet_recall", "json_kv", 8192, 100, 100), {})
     expected = max(score * (1 - score) for score in scores)
-    assert found.unpaired.variance == pytest.approx(expected)
-    assert (found.paired, found.source) == (None, "published scores")
+    assert spreads.unpaired.variance == pytest.approx(expected)
+    assert (spreads.paired, spreads.source) == (None, "published scores")
     other = find_spreads(TaskSample("my_entry", "", None, 100, 20), {})
     assert other.unpaired.variance == 0.25
     assert other.source == "the largest possible variance"
@@ -44,22 +44,22 @@ def test_published_scores_give_the_variance() -> None:
 
 def test_the_sample_of_a_run(tmp_path: Path) -> None:
     """A question at three depths is one cluster, and repeats are one question."""
-    found = estimate(
+    estimates = estimate(
         tmp_path,
         making.ENTRY.replace("num_samples=3", "num_samples=3,repeats=2") + "test/plain",
     )
-    assert found.requests == 24
+    assert estimates.requests == 24
     assert {
         (sample.questions, sample.clusters, sample.cluster_size)
-        for sample in found.samples
+        for sample in estimates.samples
     } == {(3, 3, 1.0)}
-    assert [sample.task for sample in found.samples] == [
+    assert [sample.task for sample in estimates.samples] == [
         "json_kv",
         "ruler_niah_mk_2",
         "ruler_niah_mk_3",
         "ruler_niah_mv",
     ]
-    (first, *_) = plans = make_plans([found], {}, 0.1)
+    (first, *_) = plans = make_plans([estimates], {}, 0.1)
     assert first.needed > 3
     assert first.dollars is None
     assert detectable_overall(plans, {})[0] < first.unpaired
@@ -86,15 +86,15 @@ def suite(tmp_path: Path) -> Path:
 def test_earlier_runs_give_the_spread(suite: Path, tmp_path: Path) -> None:
     """The detected difference agrees with the interval of the difference in earlier runs."""
     known = read_spreads(suite)
-    found = estimate(tmp_path / "estimate", ENTRY + "test/plain")
-    (plan,) = make_plans([found], known, 0.05)
+    estimates = estimate(tmp_path / "estimate", ENTRY + "test/plain")
+    (plan,) = make_plans([estimates], known, 0.05)
     assert plan.source == "earlier runs"
     effect = compare_pairs([1] * 40, [0] * 10 + [1] * 30).effect
     # The interval is 1.96 standard errors to each side, and 80 % power needs 2.8.
     assert plan.paired == pytest.approx(
         (effect.high - effect.low) / 2 / 1.96 * 2.8, rel=0.15
     )
-    assert plan.needed > found.samples[0].questions
+    assert plan.needed > estimates.samples[0].questions
     with pytest.raises(InputError, match="like=none: the suite has no run with scores"):
         read_spreads(suite.parent / "none")
 

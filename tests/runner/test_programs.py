@@ -56,7 +56,11 @@ def test_each_method_finds_the_answers(method: str, tmp_path: Path) -> None:
     assert set(scores(run).values()) == {1.0}
     steps = dict(read_steps(run))
     assert len(steps) == SAMPLES
-    sent = sum(not step["shared"] for each in steps.values() for step in each)
+    sent = sum(
+        not step["shared"]
+        for question_steps in steps.values()
+        for step in question_steps
+    )
     assert sent == len(server.calls) >= SAMPLES
     means = {name[0]: value for name, value in making.means(run).items()}
     assert means["requests"] == sum(map(len, steps.values())) / SAMPLES
@@ -105,10 +109,10 @@ def test_a_run_that_was_stopped_sends_nothing_twice(
 @pytest.mark.parametrize("name", ["compact", "agent"])
 def test_a_killed_run_sends_nothing_twice(name: str, tmp_path: Path) -> None:
     """A run that SIGKILL ends twice at random requests has the same answers, and asks again only what was in flight."""
-    found = kill(tmp_path, name, 2, random.Random(name))
-    assert found.equal
-    assert found.sent == found.requests
-    assert found.answered == 0
+    outcome = kill(tmp_path, name, 2, random.Random(name))
+    assert outcome.equal
+    assert outcome.sent == outcome.requests
+    assert outcome.answered == 0
 
 
 def test_an_estimate_counts_the_requests(tmp_path: Path) -> None:
@@ -122,13 +126,13 @@ def test_an_estimate_counts_the_requests(tmp_path: Path) -> None:
             "compact,turn=1000,threshold=3000,kept=20",
             "refine,part=1000,notes=20",
         ):
-            found = estimate_run(
+            estimate = estimate_run(
                 runner, making.spec_of(BASE + method + MODEL), {}, Rate()
             )
             make(tmp_path / method, method)
-            assert found.requests == len(server.calls), method
+            assert estimate.requests == len(server.calls), method
             sent = sum(estimate_tokens(call.prompt) for call in server.calls)
-            assert found.prompt_tokens.total == pytest.approx(sent, rel=0.2)
+            assert estimate.prompt_tokens.total == pytest.approx(sent, rel=0.2)
             server.forget()
 
 
@@ -144,8 +148,8 @@ def test_a_limit_in_dollars_holds_to_one_request(
     with serving() as server:
         steps = [
             step["dollars"]
-            for _, each in read_steps(make(tmp_path / "free", METHODS[method]))
-            for step in each
+            for _, steps in read_steps(make(tmp_path / "free", METHODS[method]))
+            for step in steps
         ]
         limit = round(sum(steps) / 2, 2)
         server.forget()
@@ -161,7 +165,7 @@ def test_a_limit_in_dollars_holds_to_one_request(
         run = make(tmp_path, METHODS[method])
         assert len({call.prompt for call in server.calls}) == len(server.calls)
     assert sorted(
-        step["dollars"] for _, each in read_steps(run) for step in each
+        step["dollars"] for _, steps in read_steps(run) for step in steps
     ) == sorted(steps)
     assert sum(sorted(steps)[:first]) <= limit
 
@@ -348,12 +352,12 @@ def test_refusals(tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_a_known_loss_is_measured(share: float) -> None:
     """The interval of the score on compacted facts has the share that the summarizer keeps."""
-    found = []
+    losses = []
     for number in range(60):
         question, value = scripted.make_question(
             60, number, 0.1, "compact", turn=500, threshold=1000, kept=5000
         )
-        found.append(
+        losses.append(
             float(
                 scripted.ask(question, "compact", scripted.lose(share, number))[0]
                 == value
@@ -361,7 +365,7 @@ def test_a_known_loss_is_measured(share: float) -> None:
         )
         assert question.notes["compactions"] > 0
         assert question.notes["cuts"][0] > 0.1
-    interval = mean_interval(found)
+    interval = mean_interval(losses)
     assert interval.low <= 1 - share <= interval.high
 
 

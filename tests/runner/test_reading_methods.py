@@ -98,8 +98,10 @@ def test_recursive_ends_whatever_is_written(
         )
     assert len(scores(run)) == 1
     for _, steps in read_steps(run):
-        found = [step["label"] for step in steps]
-        assert found == labels or (labels is None and found.count("sub-call") == 5)
+        step_labels = [step["label"] for step in steps]
+        assert step_labels == labels or (
+            labels is None and step_labels.count("sub-call") == 5
+        )
 
 
 def test_recursive_starts_further_interpreters(sandbox: None, tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ def questions(tmp_path: Path) -> Path:
 
 def answer(prompt: str) -> str:
     """Return the output that belongs to the question of a prompt."""
-    found = re.search(r"Row (\d+) of the list", prompt)
-    return OUTPUTS[int(found[1])] if found else "ready"
+    match = re.search(r"Row (\d+) of the list", prompt)
+    return OUTPUTS[int(match[1])] if match else "ready"
 
 
 def entry(folder: Path, deployment: str) -> str:
@@ -339,9 +339,9 @@ def test_open_reasoning_is_cut(message: dict[str, Any], tmp_path: Path) -> None:
     assert shares["answer_empty"] == 0.0
     suite = read_suite(tmp_path / "benchmark_output/runs/s", BENCHMARKS)
     (result,) = [result for result in suite.results if result.task]
-    found = bounds(result)
-    assert found is not None
-    assert (found.wrong, found.best, found.share) == (0.0, 1.0, 1.0)
+    limits = bounds(result)
+    assert limits is not None
+    assert (limits.wrong, limits.best, limits.share) == (0.0, 1.0, 1.0)
 
 
 def test_unknown_marks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -83,9 +83,9 @@ def test_a_result_takes_a_place_whole(run: Path, name: str) -> None:
         target.mkdir()
         (target / "earlier.json").write_text("1")
     _replace_run(run, target, change_stats)
-    found = contents(target)
-    assert found.pop("stats.json") == "new"
-    assert found == {"scenario.json": '"old scenario.json"'}
+    files = contents(target)
+    assert files.pop("stats.json") == "new"
+    assert files == {"scenario.json": '"old scenario.json"'}
     assert {path.name for path in run.parent.iterdir()} == {"run", name}
 
 

@@ -178,8 +178,8 @@ def test_an_estimate_has_only_the_cut_answers(tmp_path: Path) -> None:
     making.make_run(tmp_path, BASE, cache=False)
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    found = estimate_run(runner, making.spec_of(AGAIN), {}, Rate())
-    assert (found.requests, found.output_tokens.most) == (3, 3 * 4 * BUDGET)
+    estimate = estimate_run(runner, making.spec_of(AGAIN), {}, Rate())
+    assert (estimate.requests, estimate.output_tokens.most) == (3, 3 * 4 * BUDGET)
 
 
 def test_shards_ask_only_for_cut_answers(tmp_path: Path) -> None:

@@ -105,8 +105,12 @@ def test_no_text_of_a_prompt_is_in_memory(tmp_path: Path) -> None:
     number = 300
     words = "fog lies on the water. " * 340
     rows = [
-        {"context": f"{each} {words}", "question": "Where?", "answers": ["here"]}
-        for each in range(number)
+        {
+            "context": f"{context_number} {words}",
+            "question": "Where?",
+            "answers": ["here"],
+        }
+        for context_number in range(number)
     ]
     (tmp_path / "questions.jsonl").write_text(
         "".join(json.dumps(row) + "\n" for row in rows)

@@ -80,7 +80,7 @@ def test_what_prompts_share() -> None:
     twice = shared_beginnings(
         prefix_keys(["w" * (SMALLEST - 1)] * 2 + ["w" * (SMALLEST + 1)] * 2)
     )
-    assert [each and each.characters for each in twice] == [
+    assert [entry and entry.characters for entry in twice] == [
         SMALLEST,
         SMALLEST,
         SMALLEST + STEP,

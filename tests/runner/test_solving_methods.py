@@ -123,8 +123,8 @@ lines = [line for line in context.split("\\n") if line.startswith("Date: ")]
 labels = llm_query_batched(["LABEL " + line for line in lines])
 for line, label in zip(lines, labels): print(line, "|| Label:", label)
 ```"""
-    found = solve(task, prompt.rpartition("REPL output:\n")[2])
-    return f'```repl\nanswer["content"] = {found!r}\nanswer["ready"] = True\n```'
+    solution = solve(task, prompt.rpartition("REPL output:\n")[2])
+    return f'```repl\nanswer["content"] = {solution!r}\nanswer["ready"] = True\n```'
 
 
 @pytest.mark.parametrize("entry", [*OOLONG, *RULER])
@@ -137,8 +137,8 @@ def test_recursive_solves(
         run = making.make_run(
             tmp_path, f"{entry},style=chat,method=recursive{MODEL}", cache=False
         )
-    found = scores(run)
-    assert {*found.values()} == {1.0}, found
+    scored = scores(run)
+    assert {*scored.values()} == {1.0}, scored
     labels = {step["label"] for _, steps in read_steps(run) for step in steps}
     assert labels == (
         {"root turn 1", "root turn 2", "sub-call"}
@@ -181,15 +181,15 @@ def read_all(task: str) -> Plan:
 def find_each(text: str, pattern: str) -> Generator[Turn, str, list[str]]:
     """Go through all places of a text, and return what a pattern finds around them."""
     position = -1
-    found = dict[str, None]()
+    names = dict[str, None]()
     while True:
         result = yield Turn(
             tool="find_next", arguments={"text": text, "position": position}
         )
-        if not (place := re.match(r"\[position (\d+)\]", result)):
-            return [*found]
-        position = int(place[1])
-        found.update(dict.fromkeys(re.findall(pattern, result)))
+        if not (match := re.match(r"\[position (\d+)\]", result)):
+            return [*names]
+        position = int(match[1])
+        names.update(dict.fromkeys(re.findall(pattern, result)))
 
 
 def find_needles(task: str) -> Plan:
@@ -219,9 +219,9 @@ def test_agent_solves(entry: str, tmp_path: Path) -> None:
         run = making.make_run(
             tmp_path, f"{entry},style=chat,method=agent,page=900{MODEL}", cache=False
         )
-    found = scores(run)
-    assert {*found.values()} == {1.0}, found
-    assert len(bodies) > 2 * len(found)
+    scored = scores(run)
+    assert {*scored.values()} == {1.0}, scored
+    assert len(bodies) > 2 * len(scored)
 
 
 ANSWERS = {row["question"]: row["answer"] for row in make_rows()}

@@ -50,7 +50,7 @@ def test_a_run_stops_before_the_limit(
     deployment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run with two requests in flight stops before the limit, and the same command with more money continues it."""
-    each = (6000 * 100 + 2000 * 10 + 40 * 1000) / 1e6
+    dollars = (6000 * 100 + 2000 * 10 + 40 * 1000) / 1e6
     monkeypatch.setenv(MAX_COST, "7")
     with pytest.raises(
         InputError,
@@ -58,15 +58,15 @@ def test_a_run_stops_before_the_limit(
     ) as error:
         making.make_run(tmp_path, making.ENTRY + deployment, cache=False)
     before = len(making.PlainClient.asked)
-    assert 3 <= before <= 7 / each
-    assert f"after ${before * each:.4f} were spent" in str(error.value)
+    assert 3 <= before <= 7 / dollars
+    assert f"after ${before * dollars:.4f} were spent" in str(error.value)
     monkeypatch.setenv(MAX_COST, "100")
     run = making.make_run(tmp_path, making.ENTRY + deployment, cache=False)
     assert len(making.PlainClient.asked) == 12
     statistics = making.means(run)
     assert {name[0]: value for name, value in statistics.items()}[
         "cost"
-    ] == pytest.approx(each)
+    ] == pytest.approx(dollars)
 
 
 class DearClient(PaidClient):

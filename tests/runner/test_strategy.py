@@ -55,13 +55,13 @@ def test_no_subclass_overrides_a_private_method() -> None:
         for base in bases
         for name in _private_methods((SOURCE / base).read_text(encoding="utf-8"))
     }
-    found = list(_extensions())
-    assert len(found) >= 6
+    extensions = list(_extensions())
+    assert len(extensions) >= 6
     own = [
-        f"{path.name}: {node.name}.{each.name}"
-        for path, node in found
-        for each in node.body
-        if isinstance(each, ast.FunctionDef) and each.name in private
+        f"{path.name}: {node.name}.{member.name}"
+        for path, node in extensions
+        for member in node.body
+        if isinstance(member, ast.FunctionDef) and member.name in private
     ]
     assert own == []
 

@@ -41,7 +41,7 @@ def add_while_busy(
         while gathered() < THREADS:
             assert not any(other.done() for other in others)
         disk.is_free.set()
-        return [each.exception(60) for each in (first, *others)]
+        return [path.exception(60) for path in (first, *others)]
 
 
 def test_what_waits_is_written_together() -> None:

@@ -39,11 +39,11 @@ def test_nothing_is_lost_unsaid(text: str, evidence: list[str]) -> None:
     shown = elide(text, evidence)
     assert len(shown) <= LIMIT
     kept, left_out = pieces(shown)
-    place = 0
+    position = 0
     for part, missing in zip(kept, [*left_out, 0], strict=True):
-        assert text[place : place + len(part)] == part
-        place += len(part) + missing
-    assert place == len(text)
+        assert text[position : position + len(part)] == part
+        position += len(part) + missing
+    assert position == len(text)
     assert (shown == text) == (len(text) <= LIMIT)
     assert elide(shown, evidence) == shown
 
@@ -69,10 +69,10 @@ def test_evidence_stands_in_place(percent: int, passage: str) -> None:
     text = "filler 填充 " * 60_000
     text = text[:at] + " " + passage + " " + text[at:]
     shown = elide(text, ["nowhere", passage])
-    (found,) = EVIDENCE.finditer(shown)
-    assert passage.startswith(found[2])
-    assert len(found[2]) == min(len(passage), 300)
-    assert abs(int(found[1]) - percent) <= 1
+    (match,) = EVIDENCE.finditer(shown)
+    assert passage.startswith(match[2])
+    assert len(match[2]) == min(len(passage), 300)
+    assert abs(int(match[1]) - percent) <= 1
 
 
 def test_evidence_is_whole_words_that_tell() -> None:
@@ -84,7 +84,7 @@ def test_evidence_is_whole_words_that_tell() -> None:
         + "filler " * 1000
     )
     shown = elide(text, ["Paris", "12", " ", "no"])
-    assert [found[2] for found in EVIDENCE.finditer(shown)] == ["Paris"]
+    assert [match[2] for match in EVIDENCE.finditer(shown)] == ["Paris"]
     assert "In [evidence, depth 68%: Paris] at last." in shown
 
 
@@ -92,7 +92,7 @@ def test_a_handful_of_places() -> None:
     """However much evidence a text has, only the five pieces that are given first are shown."""
     text = "".join(f"needle-{number:05}{' filler' * 100}\n" for number in range(1000))
     shown = elide(text, [f"needle-{number:05}" for number in range(900, 0, -100)])
-    assert [found[2] for found in EVIDENCE.finditer(shown)] == [
+    assert [match[2] for match in EVIDENCE.finditer(shown)] == [
         f"needle-{n:05}" for n in (500, 600, 700, 800, 900)
     ]
 
@@ -109,13 +109,13 @@ def test_evidence_side_by_side() -> None:
     """Two adjacent pieces of evidence are both marked in either order, and of overlapping pieces only one is marked."""
     text = "填充 " * 4000 + "北京的春天上海的秋天" + "填充 " * 4000
     for evidence in (["北京的春天", "上海的秋天"], ["上海的秋天", "北京的春天"]):
-        assert [found[2] for found in EVIDENCE.finditer(elide(text, evidence))] == [
+        assert [match[2] for match in EVIDENCE.finditer(elide(text, evidence))] == [
             "北京的春天",
             "上海的秋天",
         ]
     assert [
-        found[2]
-        for found in EVIDENCE.finditer(elide(text, ["的春天上海", "北京的春天"]))
+        match[2]
+        for match in EVIDENCE.finditer(elide(text, ["的春天上海", "北京的春天"]))
     ] == ["的春天上海"]
 
 

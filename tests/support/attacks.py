@@ -73,12 +73,12 @@ def attack_in_interpreter(code: str) -> ProgramResult:
     with Interpreter(
         {"program": base64.b64encode(_compile(start + code + end)).decode()}, {}
     ) as interpreter:
-        found = interpreter.run(BECOME)
+        result = interpreter.run(BECOME)
         interpreter.run(
             ""
         )  # gets the error that the interpreter has ended, if the program's answer hid it
         assert interpreter.run("print(6 * 7)").text == "42\n"
-    return ProgramResult(found.text.encode(), b"", None if found.error else 0)
+    return ProgramResult(result.text.encode(), b"", None if result.error else 0)
 
 
 def _compile(code: str) -> bytes:
@@ -98,8 +98,8 @@ def python_in_interpreter(code: str) -> ProgramResult:
         {"context": "abc"}, {"upper": lambda text: text.upper()}
     ) as interpreter:
         interpreter.run("x = 7")
-        found = interpreter.run(code)
+        result = interpreter.run(code)
         assert interpreter.run("print(upper(context), 6 * x)").text == "ABC 42\n"
     return ProgramResult(
-        found.text.encode(), found.error.encode(), int(bool(found.error))
+        result.text.encode(), result.error.encode(), int(bool(result.error))
     )

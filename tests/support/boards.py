@@ -19,9 +19,9 @@ def make_entry_boards(*entries: str) -> list[Board]:
     """The boards of a suite that has a run of each entry."""
     return make_boards(
         [
-            each
+            result
             for entry in entries
-            for each in _results(parse_entry(BENCHMARKS, entry))
+            for result in _results(parse_entry(BENCHMARKS, entry))
         ],
         BENCHMARKS,
     )

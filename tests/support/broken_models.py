@@ -149,24 +149,24 @@ class Side:
     def _tell(self, prompt: str, before: list[str], token: str) -> Distribution:
         names, logprobs = self._predict(prompt, before)
         said: dict[str, float] = {}
-        for place in np.argsort(-logprobs):
-            said.setdefault(self._say(names[place]), float(logprobs[place]))
+        for position in np.argsort(-logprobs):
+            said.setdefault(self._say(names[position]), float(logprobs[position]))
         top = dict(list(said.items())[:5])
         return Distribution(
             token, said.get(token, -18.0), {token: said.get(token, -18.0), **top}
         )
 
     def _read(self, text: str, span: tuple[int, int]) -> list[Distribution]:
-        found = []
+        distributions = []
         before: list[str] = []
         end = 0
         question = text[: span[0]]
         for token in _split(text):
             end += len(token)
             if max(span[0], end - len(token)) < min(span[1], end) and before:
-                found.append(self._tell(question, before, token))
+                distributions.append(self._tell(question, before, token))
             before.append(token)
-        return found
+        return distributions
 
 
 def _split(text: str) -> list[str]:

@@ -91,21 +91,23 @@ class CachedServer(ModelServer):
         ]
         keys = []
         key = hash(salt)
-        for each in blocks:
-            key = hash((key, *each))
+        for block in blocks:
+            key = hash((key, *block))
             keys.append(key)
         full = len(tokens) // self.block
         known = ChainMap(self._blocks, self._stale)
-        hits = next((place for place in range(full) if keys[place] not in known), full)
+        hits = next(
+            (position for position in range(full) if keys[position] not in known), full
+        )
         seen = [
-            known[keys[place]] if place < hits else each
-            for place, each in enumerate(blocks)
+            known[keys[number]] if number < hits else block
+            for number, block in enumerate(blocks)
         ]
         partial = self.first_hit <= hits < full - 1
         fault = self.fault if len(tokens) >= self.shortest and self.only in text else ""
-        for place in range(full):
-            self._blocks[keys[place]] = seen[place]
-            self._blocks.move_to_end(keys[place])
+        for number in range(full):
+            self._blocks[keys[number]] = seen[number]
+            self._blocks.move_to_end(keys[number])
         if fault == "wrong block" and partial:
             seen[hits - 1] = seen[hits - 3 if hits > 2 else -1]
         if fault == "dropped" and hits > 2:
@@ -120,7 +122,7 @@ class CachedServer(ModelServer):
                 # The key stays, and its memory now has what was written last.
                 self._stale[evicted] = blocks[-2]
         return (
-            "".join(token for each in seen for token in each),
+            "".join(token for block in seen for token in block),
             len(tokens),
             hits * self.block,
         )
@@ -143,15 +145,17 @@ class CachedServer(ModelServer):
         if self.fault == "mixed":
             self._active.append(question)
             threading.Event().wait(0.02)
-            other = next((each for each in self._active if each != question), question)
+            other = next(
+                (block for block in self._active if block != question), question
+            )
             self._active.remove(question)
             question = other
         is_alone = not self.load_noise or self._wait_alone()
         values = dict(pair for line in _LINES for pair in line.findall(seen))
-        found = [values.get(key, "0") for key in question]
+        digits = [values.get(key, "0") for key in question]
         if draws.random() < self.slip or (is_second and draws.random() < 0.5):
-            found[draws.randrange(len(found))] = "1"
-        reply = self._reply(body, ", ".join(found), count, cached, is_alone)
+            digits[draws.randrange(len(digits))] = "1"
+        reply = self._reply(body, ", ".join(digits), count, cached, is_alone)
         return (
             {**reply, "system_fingerprint": f"fp-{1 + is_second}"}
             if self.worse_every

@@ -121,7 +121,9 @@ def ask_prompts(model: SimulatedModel | SearchingModel, tokens: list[int]) -> As
             )
             tokens.append(sent)
             scores = task.scores({"prediction": text, "references": example.references})
-            places = tuple(scores[place] for place in PLACES if place in scores)
+            places = tuple(
+                scores[position] for position in PLACES if position in scores
+            )
             replies.append(
                 KeptReply(
                     scores[MAIN_METRIC], places=places, sent=sent, counted=counted
@@ -174,19 +176,21 @@ class Curve:
 
         draw = self.random.random
         if kind == "recall":
-            found = tuple(map(float, look(DEPTHS)))
-            return found, fmean(found)
+            scores = tuple(map(float, look(DEPTHS)))
+            return scores, fmean(scores)
         if kind == "paraphrase":
             return (), float(look([draw()])[0])
         if kind == "graph":
             return (), _prefix(look([draw() for _ in range(3)])) / 3
         if kind == "count":
             number = self.random.randint(4, 9)
-            share = fmean(look([(place + draw()) / number for place in range(number)]))
+            share = fmean(
+                look([(position + draw()) / number for position in range(number)])
+            )
             return (), (2 * share / (1 + share) + (share == 1)) / 2
         which = self.random.randrange(3)
         return (), float(
-            _prefix(look([(place + draw()) / 3 for place in range(3)])) > which
+            _prefix(look([(position + draw()) / 3 for position in range(3)])) > which
         )
 
 
@@ -232,5 +236,5 @@ def _draw_places(score: float, random: Random) -> Ask:
     ]
 
 
-def _prefix(found: Sequence[bool]) -> int:
-    return found.index(False) if False in found else len(found)
+def _prefix(outcomes: Sequence[bool]) -> int:
+    return outcomes.index(False) if False in outcomes else len(outcomes)

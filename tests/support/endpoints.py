@@ -148,33 +148,33 @@ def _meant(asked: str) -> str:
 
 def _codes(text: str, question: str) -> str:
     things = question.partition(":")[2].partition("?")[0].split(";")
-    found = (
+    matches = (
         re.search(rf"The {_meant(thing)} has the code (\d+)", text) for thing in things
     )
-    return ", ".join(match[1] if match else "unknown" for match in found)
+    return ", ".join(match[1] if match else "unknown" for match in matches)
 
 
 def _person(text: str, question: str) -> str:
     asked = re.search(r"Which of the people (.*) and owns (.*)\?", question)
     assert asked
     things = "|".join(dict(categories())[asked[2]])
-    found = re.search(
+    match = re.search(
         rf"^(\w+ \w+) {_SAID[asked[1]]} and owns the (?:{things})\.$",
         text,
         re.MULTILINE,
     )
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def _path(text: str, question: str) -> str:
     node = question.partition("Start at ")[2].partition(" and follow")[0]
     path = list[str]()
     for _ in range(4):
-        found = re.search(rf"^(\d{{7}}): {_meant(node)} -> (.*)$", text, re.MULTILINE)
-        if found is None:
+        match = re.search(rf"^(\d{{7}}): {_meant(node)} -> (.*)$", text, re.MULTILINE)
+        if match is None:
             break
-        path.append(found[1])
-        node = found[2]
+        path.append(match[1])
+        node = match[2]
     return ", ".join(path[1:])
 
 
@@ -192,9 +192,9 @@ def _things(text: str, question: str) -> str:
     if asked is None:
         return ""
     pattern = rf"user: Tell me about the {_meant(asked[2])}\.\nassistant: .*? It comes with: (.*)\."
-    found = re.findall(pattern, text)
-    place = ORDINALS.index(asked[1])
-    return found[place] if place < len(found) else ""
+    matches = re.findall(pattern, text)
+    position = ORDINALS.index(asked[1])
+    return matches[position] if position < len(matches) else ""
 
 
 def reply(model: SimulatedModel, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,8 +28,8 @@ MODULES = {
 
 def fabricated(pattern: str) -> dict[str, Any]:
     """Return what the modules have under a name, by benchmark; `{name}` in it stands for the benchmark's name."""
-    found = {
+    makers = {
         name: getattr(module, pattern.format(name=name), None)
         for name, module in MODULES.items()
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in makers.items() if value is not None}

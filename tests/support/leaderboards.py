@@ -39,8 +39,8 @@ def table(suite: Path, group: str, title: str) -> dict[str, dict[str, float]]:
     tables = json.loads(
         (suite / f"benchmark_output/runs/s/groups/{group}.json").read_text()
     )
-    found = next(t for t in tables if t["title"] == title)
-    names = [cell["value"] for cell in found["header"]]
+    texts = next(t for t in tables if t["title"] == title)
+    names = [cell["value"] for cell in texts["header"]]
     return {
         row[0]["value"]: dict(
             zip(
@@ -49,7 +49,7 @@ def table(suite: Path, group: str, title: str) -> dict[str, dict[str, float]]:
                 strict=True,
             )
         )
-        for row in found["rows"]
+        for row in texts["rows"]
     }
 
 

@@ -20,7 +20,9 @@ def write_questions(folder: Path, *rows: dict[str, Any], distractors: int = 0) -
     write(folder / "questions.jsonl", rows)
     if distractors:
         texts = [
-            " ".join(f"word{number}x{each}" for each in range(WORDS))
+            " ".join(
+                f"word{number}x{context_number}" for context_number in range(WORDS)
+            )
             for number in range(distractors)
         ]
         write(folder / "distractors.jsonl", [{"text": text} for text in texts])

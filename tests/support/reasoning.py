@@ -14,16 +14,16 @@ def outputs(answer: str, reasoning: str = REASONING) -> dict[str, str]:
         for marks in TABLE
         if marks.part == "reasoning" and marks is not BARE_HARMONY
     ]
-    found = {}
+    texts = {}
     for marks in rows:
         name = f"{marks.family}: {marks.opening!r}"
-        found[name] = f"{marks.opening}{reasoning}{marks.closing}{answer}"
-        found[f"{name} with lines"] = (
+        texts[name] = f"{marks.opening}{reasoning}{marks.closing}{answer}"
+        texts[f"{name} with lines"] = (
             f"\n{marks.opening}\n{reasoning}\n{marks.closing}\n\n{answer}\n"
         )
-        found[f"{name} without reasoning"] = f"{marks.opening}{marks.closing}{answer}"
+        texts[f"{name} without reasoning"] = f"{marks.opening}{marks.closing}{answer}"
         if marks.is_prefilled and marks is not HARMONY:
-            found[f"{name} in the prompt"] = f"{reasoning}{marks.closing}\n{answer}"
+            texts[f"{name} in the prompt"] = f"{reasoning}{marks.closing}\n{answer}"
     start = "<|start|>assistant"
     analysis = f"<|channel|>analysis<|message|>{reasoning}<|end|>"
     comment = (
@@ -32,7 +32,7 @@ def outputs(answer: str, reasoning: str = REASONING) -> dict[str, str]:
     final = "<|channel|>final<|message|>"
     think = f"<think>\n{reasoning}\n</think>\n"
     return {
-        **found,
+        **texts,
         "harmony": f"{analysis}{start}{final}{answer}<|return|>",
         "harmony, whole": f"{start}{analysis}{start}{final}{answer}",
         "harmony, two analyses": f"{analysis}{start}{analysis}{start}{final}{answer}<|end|>",

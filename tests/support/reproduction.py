@@ -63,12 +63,12 @@ def answers(
         arguments: further arguments of the entries, such as `num_samples=4`.
         uneven: whether one question more is answered of each next task, up to three more, so that the scores differ.
     """
-    benchmark, found = find_protocol(protocol, BENCHMARKS)
+    benchmark, named_protocol = find_protocol(protocol, BENCHMARKS)
     mirror = DataRoot(root, mirror=True)
     known = {}
     for entry in (
         parse_entry([benchmark], ",".join(filter(None, [text, arguments])))
-        for text in found.entries
+        for text in named_protocol.entries
     ):
         settings = settings_with_tokenizer(entry, mirror)
         count = right if isinstance(right, int) else right[entry.label]

@@ -25,7 +25,7 @@ def result(
             entry="helmet_rag",
             task=task,
             length=length,
-            instance=f"{task}-{6 * question + place}",
+            instance=f"{task}-{6 * question + index}",
             repeat=0,
             score=score(question, depth),
             group=f"{task}: {question}",
@@ -35,7 +35,7 @@ def result(
             values={},
         )
         for question in range(questions)
-        for place, depth in enumerate(DEPTHS)
+        for index, depth in enumerate(DEPTHS)
     )
     return Result(
         "helmet",

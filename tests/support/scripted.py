@@ -122,8 +122,8 @@ def coder(prompt: str) -> str:
     """Look at the context by code, ask a sub-model for each half of it, and answer with what one of them finds."""
     if prompt.startswith("FIND "):
         _, key, text = prompt.split(" ", 2)
-        found = re.search(f'"{key}": "([^"]+)"', text)
-        return found[1] if found else "none"
+        match = re.search(f'"{key}": "([^"]+)"', text)
+        return match[1] if match else "none"
     (key, *_) = ASKED.findall(prompt)[-1:]
     if "REPL output" not in prompt:
         return "I look first.\n```repl\nprint(len(context))\n```"
@@ -140,8 +140,8 @@ def reader(task: str, results: Sequence[str]) -> Turn:
     if not results:
         return Turn(tool="find_next", arguments={"text": key, "position": -1})
     if len(results) == 1:
-        place = re.findall(r"position (\d+)", results[0])[0]
-        return Turn("I open it.", "open", {"position": int(place)})
+        match = re.findall(r"position (\d+)", results[0])[0]
+        return Turn("I open it.", "open", {"position": int(match)})
     if len(results) == 2:
         return Turn(tool="read_all", arguments={"everything": True})
     assert "There is no tool 'read_all'" in results[2]

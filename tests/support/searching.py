@@ -28,7 +28,8 @@ def search_words(text: str, question: str, size: int, tokens: int) -> str:
     chunks = _split(text, size)
     count = max(1, round(tokens * len(chunks) / max(estimate_tokens(text), 1)))
     return "\n".join(
-        chunks[place] for place in find_best(chunks, question, min(count, len(chunks)))
+        chunks[position]
+        for position in find_best(chunks, question, min(count, len(chunks)))
     )
 
 
@@ -39,14 +40,14 @@ def search_rare(text: str, question: str, size: int, tokens: int) -> str:
         [word for word in find_words(chunk) if word.isalpha() and word.islower()]
         for chunk in chunks
     ]
-    counts = Counter(word for each in words for word in each)
+    counts = Counter(word for chunk_words in words for word in chunk_words)
     rarity = [
-        max((-math.log(counts[word]) for word in each), default=-math.inf)
-        for each in words
+        max((-math.log(counts[word]) for word in chunk_words), default=-math.inf)
+        for chunk_words in words
     ]
     count = max(1, round(tokens * len(chunks) / max(estimate_tokens(text), 1)))
-    best = sorted(range(len(chunks)), key=lambda place: -rarity[place])[:count]
-    return "\n".join(chunks[place] for place in sorted(best))
+    best = sorted(range(len(chunks)), key=lambda position: -rarity[position])[:count]
+    return "\n".join(chunks[position] for position in sorted(best))
 
 
 def match_words(text: str, question: str, size: int, tokens: int) -> str:
@@ -59,8 +60,8 @@ def match_words(text: str, question: str, size: int, tokens: int) -> str:
     lines = text.split("\n")
     hits = [sum(bool(pattern.search(line)) for pattern in asked) for line in lines]
     count = max(1, round(tokens * len(lines) / max(estimate_tokens(text), 1)))
-    best = sorted(range(len(lines)), key=lambda place: -hits[place])[:count]
-    return "\n".join(lines[place] for place in sorted(best))
+    best = sorted(range(len(lines)), key=lambda position: -hits[position])[:count]
+    return "\n".join(lines[position] for position in sorted(best))
 
 
 SEARCHES = {
@@ -97,8 +98,8 @@ class SearchingModel:
         kind = next((kind for kind, start in STARTS.items() if start in question), "")
         if kind not in self.kinds:
             return "I do not know.", tokens
-        found = SEARCHES[self.search](text, question, self.size, self.tokens)
-        return solve(found, question) or "I do not know.", tokens
+        text_parts = SEARCHES[self.search](text, question, self.size, self.tokens)
+        return solve(text_parts, question) or "I do not know.", tokens
 
 
 def _split(text: str, size: int) -> list[str]:

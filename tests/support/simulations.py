@@ -183,7 +183,7 @@ def find_power(
     if not 0 <= best - difference <= best <= 1:
         return Power(difference, np.nan)
     pairs = (
-        [_measure(tasks, each, random) for each in (best, best - difference)]
+        [_measure(tasks, mean, random) for mean in (best, best - difference)]
         for _ in range(rounds)
     )
     return Power(

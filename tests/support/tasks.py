@@ -25,7 +25,7 @@ def page_of(benchmark: Benchmark) -> str:
     folder = next(
         folder
         for name, folder in read_folders().items()
-        if any(each is benchmark for each in benchmarks_in(name))
+        if any(named_benchmark is benchmark for named_benchmark in benchmarks_in(name))
     )
     return (folder / "README.md").relative_to(FOLDER.parents[1]).as_posix()
 

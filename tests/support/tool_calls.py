@@ -130,7 +130,7 @@ def tagged_calls(text: str, schemas: dict[str, Any]) -> list[tuple[str, Any]] | 
         stop = pieces[number + 1][0] if number + 1 < len(pieces) else len(text)
         body = text[end:stop]
         if "<parameter=" in body:
-            found = re.findall(
+            matches = re.findall(
                 r"<parameter=([\w.-]+)>(.*?)</parameter>", body, re.DOTALL
             )
             known = schemas.get(name, {}).get("properties", {})
@@ -138,7 +138,7 @@ def tagged_calls(text: str, schemas: dict[str, Any]) -> list[tuple[str, Any]] | 
                 key: typed(
                     raw.removeprefix("\n").removesuffix("\n"), known.get(key, {})
                 )
-                for key, raw in found
+                for key, raw in matches
             }
         else:
             parts = parsed_parts(body)
@@ -210,15 +210,15 @@ def solve_prompt(prompt: str) -> str:
     (name,) = able
     item = []
     for subject, words in material["subjects"].items():
-        for site, place in material["sites"].items():
-            if words in question and place in question:
+        for site, site_words in material["sites"].items():
+            if words in question and site_words in question:
                 item.append((subject, site))
     identifier = re.search(r"[kmprt]\d{5}-[a-f]", question)
     ticket = None
     for line in lines:
         if item and line.startswith("result ") and not identifier:
-            found = json.loads(line.removeprefix("result "))
-            if (found["about"], found["site"]) == item[0]:
+            result = json.loads(line.removeprefix("result "))
+            if (result["about"], result["site"]) == item[0]:
                 identifier = re.search(r"[kmprt]\d{5}-[a-f]", line)
         if item and line.startswith(
             f"user: Whatever you call a tool for about {item[0][0]} in {item[0][1]},"

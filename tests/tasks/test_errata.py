@@ -88,19 +88,19 @@ def test_any_text_is_an_erratum_or_one_error(text: str) -> None:
 
 def test_errata_of_benchmarks_are_about_their_tasks() -> None:
     """Each known error of a benchmark is of one of its tasks, has a source with an address, and is not in the future."""
-    found = [
+    errata = [
         (benchmark, erratum)
         for benchmark in BENCHMARKS
         for erratum in benchmark.errata()
     ]
-    assert {benchmark.name for benchmark, _ in found} >= {"graphwalks", "mrcr"}
-    for benchmark, each in found:
+    assert {benchmark.name for benchmark, _ in errata} >= {"graphwalks", "mrcr"}
+    for benchmark, erratum in errata:
         tasks = {
             task.name
             for other in BENCHMARKS
             if other.errata == benchmark.errata
             for task in other.tasks
         }
-        assert each.task in tasks
-        assert each.source.startswith("https://")
-        assert each.since <= date.today()
+        assert erratum.task in tasks
+        assert erratum.source.startswith("https://")
+        assert erratum.since <= date.today()

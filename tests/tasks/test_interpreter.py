@@ -22,8 +22,8 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpreter]:
         {"context": "abc" * 1000},
         {"upper": lambda text: text.upper()},
         exports=("answer",),
-    ) as found:
-        yield found
+    ) as started:
+        yield started
 
 
 ATTACKS = {
@@ -56,10 +56,10 @@ ATTACKS = {
 def test_attacks_fail(name: str, run: Attack, running: Interpreter) -> None:
     """What reaches out of the sandbox fails inside of the code, which ends with an error."""
     code, error = ATTACKS[name]
-    found = run(code)
-    assert error in (found.output + found.errors).decode(), found
-    assert found.code == 1
-    assert b"key-of-ours" not in found.output
+    result = run(code)
+    assert error in (result.output + result.errors).decode(), result
+    assert result.code == 1
+    assert b"key-of-ours" not in result.output
 
 
 @pytest.mark.parametrize(

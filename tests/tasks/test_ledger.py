@@ -61,7 +61,7 @@ def test_there_are_at_least_135_rows_with_sources() -> None:
 def test_no_row_is_there_twice() -> None:
     """A model with its effort has one number by a protocol; another source of the number stands in the same row."""
     places = [(protocol.name, row.label) for protocol, row in ROWS]
-    assert sorted(place for place in places if places.count(place) > 1) == []
+    assert sorted(position for position in places if places.count(position) > 1) == []
 
 
 def test_the_form_of_a_row() -> None:
@@ -129,15 +129,15 @@ def names_of_one_model(names: list[str]) -> list[tuple[str, str]]:
         ]
         sizes = frozenset(word for word in words if SIZE.fullmatch(word))
         keys["".join(word for word in words if word not in sizes)].append((name, sizes))
-    found = [
+    pairs = [
         (one, other)
         for same in keys.values()
         for (one, sizes), (other, others) in combinations(
-            sorted(same, key=lambda each: each[0]), 2
+            sorted(same, key=lambda fact: fact[0]), 2
         )
         if sizes == others or not sizes or not others
     ]
-    return [pair for pair in found if frozenset(pair) not in DISTINCT]
+    return [pair for pair in pairs if frozenset(pair) not in DISTINCT]
 
 
 def test_no_model_has_two_names() -> None:
@@ -146,7 +146,7 @@ def test_no_model_has_two_names() -> None:
     vendors = defaultdict(set)
     for _, row in ROWS:
         vendors[row.model].add(row.vendor)
-    assert {model: each for model, each in vendors.items() if len(each) > 1} == {}
+    assert {model: names for model, names in vendors.items() if len(names) > 1} == {}
 
 
 def test_two_names_are_found() -> None:
@@ -214,7 +214,7 @@ def test_every_source_is_used() -> None:
             tables = [
                 family["table"] for family in document["protocols"] if "table" in family
             ]
-            used = {each["source"] for each in (*rows, *tables)} | {
+            used = {line["source"] for line in (*rows, *tables)} | {
                 name for row in rows for name in row.get("also", {})
             }
             assert sorted(document["sources"].keys() - used) in (

@@ -104,7 +104,7 @@ def _bpe(*merges: tuple[str, str]) -> Tokenizer:
     letters = [*"abc ", *dict.fromkeys("".join(pair) for pair in merges)]
     return Tokenizer(
         models.BPE(
-            {letter: place for place, letter in enumerate(letters)}, list(merges)
+            {letter: number for number, letter in enumerate(letters)}, list(merges)
         )
     )
 

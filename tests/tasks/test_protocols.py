@@ -154,13 +154,13 @@ def test_every_published_number(name: str) -> None:
         for point, cell in zip(points, row.split(), strict=True)
     }
     names = {name.format(point) for point in points}
-    found = {
+    values = {
         (protocol.name, row.label, row.value, row.confidence)
         for _, protocol in PROTOCOLS
         if protocol.name in names
         for row in protocol.rows
     }
-    assert found >= {
+    assert values >= {
         (of, model, float(cell[:-1]), cell[-1])
         for of, model, cell in expected
         if cell != "-"

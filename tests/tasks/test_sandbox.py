@@ -60,8 +60,8 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def attack(sandbox: None, request: pytest.FixtureRequest) -> Attack:
     """Run an attack in C++ as a program, and as what the interpreter becomes."""
-    found: Attack = request.param
-    return found
+    chosen: Attack = request.param
+    return chosen
 
 
 def numbers(outcome: ProgramResult) -> list[int]:
@@ -121,13 +121,13 @@ def test_a_sandbox_that_does_not_start(
 
 def test_outcomes(sandbox: None) -> None:
     """Output, errors and exit status are the program's; a signal is told by a number."""
-    found = run(
+    result = run(
         ["sh", "-c", "cat; echo wrong >&2; exit 7"],
         stdin=b"in\xff\n",
         seconds=20,
         processes=8,
     )
-    assert found == ProgramResult(b"in\xff\n", b"wrong\n", 7)
+    assert result == ProgramResult(b"in\xff\n", b"wrong\n", 7)
     assert attack_as_program(ABORT).code == 128 + 6
     for number in (
         signal.SIGTERM,
@@ -351,9 +351,9 @@ def test_files_of_the_machine(
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_endless_output(sandbox: None, stream: str) -> None:
     """The program ends when it has written its share."""
-    found = attack_as_program(FLOOD.replace("stdout", stream))
-    assert found.code == 128 + 25  # SIGXFSZ
-    assert len(found.output + found.errors) == MOST_OUTPUT
+    outcome = attack_as_program(FLOOD.replace("stdout", stream))
+    assert outcome.code == 128 + 25  # SIGXFSZ
+    assert len(outcome.output + outcome.errors) == MOST_OUTPUT
 
 
 def test_memory_hog(attack: Attack) -> None:
@@ -413,14 +413,14 @@ def test_full_folder(attack: Attack) -> None:
 
 def test_calls_by_other_numbers(sandbox: None) -> None:
     """The calls of 32-bit programs, by which a denied one could be made, end the program."""
-    found = attack_as_program(OTHER_NUMBERS)
-    assert found.code == 128 + 31  # SIGSYS
+    outcome = attack_as_program(OTHER_NUMBERS)
+    assert outcome.code == 128 + 31  # SIGSYS
 
 
 def test_endless_loops(sandbox: None) -> None:
     """A program that does not end is killed with all that it holds, whatever it ignores."""
     mark = f"helm-longctx-{os.getpid()}"
-    found = run(
+    result = run(
         [
             "sh",
             "-c",
@@ -428,14 +428,14 @@ def test_endless_loops(sandbox: None) -> None:
         ],
         seconds=0.5,
     )
-    assert found == ProgramResult(b"begun\n", b"", None)
+    assert result == ProgramResult(b"begun\n", b"", None)
     assert not list(processes(mark))
 
 
 def test_programs_that_outlive_their_parent(sandbox: None) -> None:
     """A program ends with the sandbox even if it refuses to end with its parent, which is bubblewrap."""
-    found = attack_as_program(OUTLIVE, seconds=0.5)
-    assert found == ProgramResult(b"0\n", b"", None)
+    outcome = attack_as_program(OUTLIVE, seconds=0.5)
+    assert outcome == ProgramResult(b"0\n", b"", None)
 
 
 @pytest.mark.parametrize(

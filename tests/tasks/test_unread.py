@@ -56,9 +56,11 @@ def test_what_a_scorer_can_read(
     benchmark: str, task: str, record: Record, readable: str, unreadable: str
 ) -> None:
     """An answer in the required form is read although it is wrong, and one without it is unread although it is right."""
-    found = find_task(benchmark, task)
-    assert found.can_read({"references": [], **record, "prediction": readable})
-    assert not found.can_read({"references": [], **record, "prediction": unreadable})
+    unread_task = find_task(benchmark, task)
+    assert unread_task.can_read({"references": [], **record, "prediction": readable})
+    assert not unread_task.can_read(
+        {"references": [], **record, "prediction": unreadable}
+    )
 
 
 def test_every_task_reads_any_text() -> None:
@@ -119,12 +121,12 @@ def test_plain_forms(
     plain_forms: tuple[str],
 ) -> None:
     """A right answer in a plain form is wrong for the official parser, and right for the lenient metric beside it."""
-    found = find_task(benchmark, task)
-    assert lenient in found.metrics
-    assert lenient not in found.headline
+    unread_task = find_task(benchmark, task)
+    assert lenient in unread_task.metrics
+    assert lenient not in unread_task.headline
     assert find_benchmark(benchmark).metric(lenient).description
     for text in plain_forms:
-        scores = found.scores({**record, "prediction": text})
+        scores = unread_task.scores({**record, "prediction": text})
         assert scores[official] < 1, text
         assert scores[lenient] == 1, text
 

@@ -1,19 +1,16 @@
 """`reproduce`: run a reported protocol, and compare the result with the published numbers."""
 
 import sys
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from helm_longctx.apps.reproduction.protocols import (
+    Reproduction,
     describe_runs,
-    print_comparisons,
     print_protocol_list,
-    print_protocols,
-    print_release,
-    print_release_comparison,
     runnable_protocols,
 )
 from helm_longctx.cli.run import make_configured_runs
@@ -21,12 +18,7 @@ from helm_longctx.config.load import FOLDERS, LIMITS, MODEL, takes_options
 from helm_longctx.config.shared import Quiet, Verbose
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder
-from helm_longctx.tasks.registry import (
-    BENCHMARKS,
-    ReleaseRow,
-    find_protocol,
-    find_release,
-)
+from helm_longctx.tasks.registry import BENCHMARKS, find_protocol, find_release
 
 _MODEL = "model="
 
@@ -71,7 +63,6 @@ def reproduce(
     of them can be run, with the suite's results.
     """
     words = protocol or []
-    published = published or ""
     arguments = {name: value for name, value in options.items() if value is not None}
     if models := [
         word.removeprefix(_MODEL) for word in words if word.startswith(_MODEL)
@@ -84,37 +75,35 @@ def reproduce(
             raise InputError(f"reproduce: {problem}; `reproduce` lists them")
         print_protocol_list()
         return
-    names, release = _find(name)
+    reproduction = replace(_find(name), published=published or "")
     if arguments.keys() & {*_MODELS}:
-        if not names:
+        protocols = reproduction.protocols
+        if not protocols:
+            release = reproduction.release
             why = "; ".join(dict.fromkeys(describe_runs(row) for row in release))
             raise InputError(f"no number of {release[0].row.model} can be run ({why})")
-        options = {"suite": "reproduce", **arguments, "protocol": names}
-        make_configured_runs(None, options, quiet, verbose, published, release)
+        options = {"suite": "reproduce", **arguments, "protocol": list(protocols)}
+        make_configured_runs(None, options, quiet, verbose, reproduction)
         return
     suite = arguments.get("suite")
     output_path = Path(arguments.get("output_path", "benchmark_output"))
-    if release:
-        print_release(release)
+    reproduction.print_numbers(has_numbers=not suite)
+    if suite:
+        reproduction.print_comparison(suite_folder(output_path, suite))
     else:
-        print_protocols(names, has_numbers=not suite)
-    if not suite:
         print(
             "Give --model or --model-url to run it, or --suite to compare the runs of a suite.",
             file=sys.stderr,
         )
-    elif release:
-        print_release_comparison(release, suite_folder(output_path, suite))
-    else:
-        print_comparisons(names, suite_folder(output_path, suite), published=published)
 
 
-def _find(name: str) -> tuple[list[str], Sequence[ReleaseRow]]:
-    """Return the protocol of a name; or else the protocols by which a release can be measured, and its numbers."""
+def _find(name: str) -> Reproduction:
+    """Return the numbers of the protocol of a name, or else those of the release of that name."""
     try:
-        return [find_protocol(name, BENCHMARKS)[1].name], ()
+        _, protocol = find_protocol(name, BENCHMARKS)
     except InputError:
         release = find_release(name, BENCHMARKS)
         if not release:
             raise
-        return runnable_protocols(release), release
+        return Reproduction(protocols=runnable_protocols(release), release=release)
+    return Reproduction(protocols=[protocol.name])

@@ -22,10 +22,10 @@ from helm_longctx.results.suite import suite_path
 from helm_longctx.tasks.entry import split_entry
 
 if TYPE_CHECKING:
+    from helm_longctx.apps.reproduction.protocols import Reproduction
     from helm_longctx.config.plan import Plan
     from helm_longctx.runner.estimate import Estimate
     from helm_longctx.runner.stopping import Stop
-    from helm_longctx.tasks.registry import ReleaseRow
 
 _ADVICE = "give --prices, or in YAML limits.prices"
 
@@ -67,14 +67,13 @@ def make_configured_runs(
     arguments: Mapping[str, Any],
     quiet: bool,
     verbose: bool,
-    published: str = "",
-    release: Sequence[ReleaseRow] = (),
+    reproduction: Reproduction | None = None,
 ) -> None:
     """Make the runs of a file and of the command's options, or print them in a dry run, or raise an `InputError`.
 
     Args:
-        published: the published model with which protocols are compared, empty for the model of the same name.
-        release: the published numbers that are compared instead.
+        reproduction: the published numbers with which the runs are compared. By default they are those of the
+            configuration's protocols.
     """
     with set_log_levels(quiet, verbose) as prints:
         config = load_config(path, read_options(arguments))
@@ -86,13 +85,9 @@ def make_configured_runs(
             with config.source_map.at(("log_to", number)):
                 parse_target(target)
         if config.watch is None:
-            _run(config, prints, published, release)
+            _run(config, prints, reproduction)
         elif config.watch.is_dir():
-            watch(
-                config,
-                config.watch,
-                lambda part: _run(part, prints, published, release),
-            )
+            watch(config, config.watch, lambda part: _run(part, prints, reproduction))
         else:
             raise config.source_map.error(
                 ("watch",),
@@ -100,26 +95,19 @@ def make_configured_runs(
             )
 
 
-def _run(
-    config: RunConfig,
-    prints: TextIO,
-    published: str,
-    release: Sequence[ReleaseRow],
-) -> None:
+def _run(config: RunConfig, prints: TextIO, given: Reproduction | None) -> None:
     _check_names(config)
-    from helm_longctx.apps.reproduction import protocols
+    from helm_longctx.apps.reproduction.protocols import Reproduction
     from helm_longctx.config.plan import make_plan  # this imports HELM
     from helm_longctx.config.settings import make_settings
 
+    reproduction = given or Reproduction(config.protocols or ())
     with make_settings(config).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plan = make_plan(config)
             estimates = plan.estimates() if config.dry_run or config.protocols else []
-        if release:
-            protocols.print_release(release)
-        elif config.protocols:
-            protocols.print_protocols(config.protocols, has_numbers=config.dry_run)
+        reproduction.print_numbers(has_numbers=config.dry_run)
         if config.dry_run:
             _print_plan(plan, estimates)
         else:
@@ -141,12 +129,7 @@ def _run(
                 print(stop)
             if failure:
                 raise failure
-            if release:
-                protocols.print_release_comparison(release, folder, plan.deployments)
-            else:
-                protocols.print_comparisons(
-                    config.protocols or [], folder, plan.deployments, published
-                )
+            reproduction.print_comparison(folder, plan.deployments)
 
 
 def _check_names(config: RunConfig) -> None:

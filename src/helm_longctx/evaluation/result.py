@@ -51,7 +51,7 @@ class EvaluationResult:
 
         Runs with `metric=perplexity` have two rows: `token probability`, in 0 to 1, and `perplexity`, at least 1. Those
         with `metric=longppl` have `LongPPL`, too, if a text has key tokens.
-        `score`, `low` and `high` (95 % interval) are in 0 to 1, and NaN if unknown; `n` counts questions. `mark` is `†`
+        `score` and its interval, `low` to `high`, are in 0 to 1, and NaN if unknown; `n` counts questions. `mark` is `†`
         if a score is not comparable with published ones, and `reason` says why.
         """
         import pandas as pd
@@ -113,7 +113,7 @@ class EvaluationResult:
         """Compare the models with each other and with another result's models, on the questions that both answered.
 
         Returns:
-            A row for each pair of models and each part: the paired difference with its 95 % interval, in 0 to 1, the
+            A row for each pair of models and each part: the paired difference with its interval, in 0 to 1, the
             p-value, and the p-value adjusted by Holm's method. `one_failed` and `other_failed` are the shares of
             questions without an answer, `failed_p` says whether they differ, and `failed_as_wrong` and
             `failed_as_right` are the differences with these questions as wrong and as right.

@@ -67,7 +67,8 @@ class LongContextAdapter(Adapter):
     def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
         """Make the request of each instance for each trial, in order.
 
-        Threads tokenize several prompts at once, because tokenizers release the GIL. Raises a `TooLongError` if the run
+        Threads tokenize several prompts at once, because tokenizers release the GIL. Without a tokenizer they would only
+        wait for each other. Raises a `TooLongError` if the run
         entry has `truncation=error`, and an `InputError` if a prompt cannot be cut so that it fits, or cannot be sent.
         """
         evaluated = []
@@ -79,8 +80,10 @@ class LongContextAdapter(Adapter):
         # All instances of a run have the same.
         settings = Sample.from_json(evaluated[0].extra_data).request
         check_drawing(settings.sampling, self.adapter_spec)
-        # Tokenizing uses a whole core, so more threads than cores would only need more memory.
-        workers = min(parallelism, os.cpu_count() or 1)
+        workers = 1
+        if self.truncator.window is not None:
+            # Tokenizing uses a whole core, so more threads than cores would only need more memory.
+            workers = min(parallelism, os.cpu_count() or 1)
         states = _each(self._adapt_named, evaluated, workers)
         if settings.truncation == "error" and any(
             state.prompt_truncated for state in states

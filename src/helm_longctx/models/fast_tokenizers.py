@@ -117,13 +117,14 @@ def read_fast_tokenizer(
         load: loads it with transformers.
         revision: the revision on the hub.
     """
-    # A run without a tokenizer needs neither of the two packages.
-    from huggingface_hub import try_to_load_from_cache
+    # A run without a tokenizer needs neither of the two packages, and one with a folder only the second.
     from tokenizers import Tokenizer
 
     folder = Path(name)
     if not folder.is_dir():
         if name.count("/") == 1:
+            from huggingface_hub import try_to_load_from_cache
+
             cached = try_to_load_from_cache(name, FILE, revision=revision)
         else:
             cached = None

@@ -72,7 +72,7 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
     """Return a row for each place of a board: the result that counts, or one without a score.
 
     `metric` is `score`, `likelihood` or `token probability`; `part` is a task, a run entry, or `overall`; `length` is None
-    without lengths; `context` is `full` or `none`. The score and the ends of its 95 % interval are in 0 to 1, or None;
+    without lengths; `context` is `full` or `none`. The score and the ends of its interval are in 0 to 1, or None;
     `n` counts instances. `caveats` has the codes of `Caveat`: why the score is not comparable, or why there is
     none. `score_numbers` describes `cut_wrong`, `cut_left_out`, `cut_best` and `without_errors`, and `unread_share`
     `unread`. `perplexity` is None except for tasks with `metric=perplexity` or `metric=longppl`, and `longppl` except
@@ -278,7 +278,7 @@ def bounds(result: Result) -> _CutBounds | None:
 
 
 def find_wide_bounds(result: Result) -> _CutBounds | None:
-    """Return the bounds of a score if one of them is outside its 95 % interval; else None."""
+    """Return the bounds of a score if one of them is outside its interval; else None."""
     cut = bounds(result)
     interval = result.interval
     if cut is None or cut.wrong == cut.best:

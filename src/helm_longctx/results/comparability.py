@@ -6,7 +6,6 @@ Everything that shows scores (tables, pages, exports, plots) uses this module.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from helm_longctx.documents.numbers import amount
@@ -124,43 +123,36 @@ class Caveat(NamedTuple):
         }[self.kind]
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """What a run was asked with, and the statistics of the run.
+def do_files_differ(entry: Entry, files: str | None) -> bool:
+    """Whether the user's own files have changed since a run.
 
     Args:
-        means: from (statistic, task) to the mean over instances without perturbation.
-        files_changed: whether the user's own files have changed since the run.
-    """
-
-    entry: Entry
-    means: Mapping[tuple[str, str], float]
-    files_changed: bool = False
-
-
-def find_outcome(
-    entry: Entry, files: str | None, means: Mapping[tuple[str, str], float]
-) -> RunOutcome:
-    """Return the outcome of a benchmark's run.
-
-    Args:
-        files: digest of the user's own files when the run was made, or None if it has none.
-        means: the means in `stats.json` by name and task.
+        files: their digest when the run was made, or None if it has none.
     """
     if files is None:
-        return RunOutcome(entry, means)
+        return False
     # Files that are not on this machine have not changed.
     today = digest_own_files(entry.tasks, entry.settings.path)
-    return RunOutcome(entry, means, files_changed=today not in (None, files))
+    return today not in (None, files)
 
 
-def task_caveats(outcome: RunOutcome, task: Task) -> Iterator[Caveat]:
-    """Yield why a task's scores in a run are not comparable."""
-    entry = outcome.entry
+def task_caveats(
+    task: Task,
+    entry: Entry,
+    means: Mapping[str, float],
+    files_changed: bool = False,
+) -> Iterator[Caveat]:
+    """Yield why a task's scores in a run are not comparable.
+
+    Args:
+        entry: what the run was asked with.
+        means: the task's statistics, each the mean over instances without perturbation.
+        files_changed: whether the user's own files have changed since the run.
+    """
     settings = entry.settings
     length = settings.length
     is_own = "path" in task.arguments
-    if outcome.means.get((GENERATED_DATA, task.name)):
+    if means.get(GENERATED_DATA):
         official_entry = entry.benchmark.find_official_entry(entry.name, task, length)
         yield Caveat(GENERATED, task.name, official_entry)
     # The user's own questions have no published scores, whatever their length.
@@ -175,7 +167,7 @@ def task_caveats(outcome: RunOutcome, task: Task) -> Iterator[Caveat]:
             task.name,
             str(samples) if is_own else f"{samples}/{official}",
         )
-    if outcome.means.get(("subsampled", task.name)):
+    if means.get("subsampled"):
         yield Caveat("subsampled", task.name)
     if times := settings.retry_cut:
         yield Caveat("retry_cut", task.name, f"{times}x")
@@ -191,18 +183,12 @@ def task_caveats(outcome: RunOutcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("scorer", task.name, settings.scorer)
     if not task.is_official(settings.judge):
         yield Caveat("judge", task.name, settings.judge)
-    if outcome.files_changed:
+    if files_changed:
         yield Caveat("files", task.name)
-    share_of_answers = 1 - sum(
-        outcome.means.get((name, task.name), 0) for name in FAILURES
-    )
-    answers = round(
-        outcome.means.get(("num_instances", task.name), 0)
-        * entry.repeats
-        * share_of_answers
-    )
+    share_of_answers = 1 - sum(means.get(name, 0) for name in FAILURES)
+    answers = round(means.get("num_instances", 0) * entry.repeats * share_of_answers)
     for name in SHARES:
-        if share := outcome.means.get((name, task.name)):
+        if share := means.get(name):
             if name in _COUNTED:
                 detail = f"{share * answers:.0f}/{answers}"
             else:

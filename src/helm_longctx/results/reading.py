@@ -20,7 +20,7 @@ from helm_longctx.results.comparability import (
     GENERATED,
     Caveat,
     data_caveats,
-    find_outcome,
+    do_files_differ,
     task_caveats,
 )
 from helm_longctx.results.statistics.intervals import (
@@ -85,7 +85,7 @@ VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
 """The score that a cut answer gets in each of them, or None if the answer is left out."""
 
 
-def replace_cut(
+def replace_cut_scores(
     rows: Iterable[InstanceScore], value: float | None, metrics: Iterable[str] = ()
 ) -> list[InstanceScore]:
     """Return answers where cut ones have another score, or are left out for None.
@@ -145,7 +145,7 @@ class Statistic:
     """A statistic of a task in a run.
 
     Args:
-        interval: the mean, its 95 % interval (NaN if it has none), and the number of instances with a value.
+        interval: the mean, its interval (NaN if it has none), and the number of instances with a value.
         error: the standard error of the mean, with the interval's clusters; NaN if it is unknown.
         clusters: the `cluster_errors` of the texts that other tasks can share.
     """
@@ -186,7 +186,7 @@ def task_statistics(
     if task and MAIN_METRIC in statistics:
         if any(row.values.get(CUT) for row in rows):
             for name, cut_value in VALUES.items():
-                replaced = replace_cut(rows, cut_value, task.headline)
+                replaced = replace_cut_scores(rows, cut_value, task.headline)
                 statistics[name] = _score_of(name, task, replaced)
         if errata:
             right = [row for row in rows if row.instance not in errata]
@@ -345,7 +345,7 @@ class Result:
         entry: the name of the run entry, or `overall` for a benchmark's overall score.
         task: the task's name, empty for the score of a whole category or benchmark.
         model: the model's name; its deployment if the suite has several deployments of the model.
-        interval: the score with its 95 % interval and the number of instances. The mean is NaN if there is no score.
+        interval: the score with its interval and the number of instances. The mean is NaN if there is no score.
         lacks: the reasons why the score is not comparable, or why there is none.
         run: the run, or None for published scores and for means.
         answers: the scores of the answers, empty if they were not kept, for published scores and for means.
@@ -577,7 +577,7 @@ def read_run(
     if not (path / STATS).is_file() or MAKER in arguments:
         return []
     means = _read_means(path / STATS, is_ours=entry is not None)
-    outcome = find_outcome(entry, arguments.get("files"), means) if entry else None
+    files_changed = entry is not None and do_files_differ(entry, arguments.get("files"))
     tasks = entry.tasks if entry else ()
     judge = entry.settings.judge if entry else ""
     # Answers that no judge has seen compare with those of the official judge.
@@ -586,7 +586,15 @@ def read_run(
         judge = ""
     model = read_model(path)
     digests = read_data(path)
-    run = Run(path, spec, tasks, judge, read_looks(path), model, entry)
+    run = Run(
+        path=path,
+        spec=spec,
+        tasks=tasks,
+        judge=judge,
+        looks=read_looks(path),
+        model_facts=model,
+        entry=entry,
+    )
     answers: dict[str, list[InstanceScore]] = defaultdict(list)
     scored = score_answers(path, spec, asked, [benchmark] if benchmark else ())
     for answer in scored:
@@ -612,9 +620,9 @@ def read_run(
             caveats.append(Caveat("remote_code", name, code))
         if changed := model.get("resumed"):
             caveats.append(Caveat("resumed", name, ", ".join(changed)))
-        if outcome and task:
-            caveats += task_caveats(outcome, task)
-            caveats += data_caveats(task, outcome.entry.settings.length, digests)
+        if entry and task:
+            caveats += task_caveats(task, entry, task_means, files_changed)
+            caveats += data_caveats(task, entry.settings.length, digests)
         results.append(
             Result(
                 benchmark=benchmark.name if benchmark else "",

@@ -136,7 +136,7 @@ class RequestEngine:
             if name in self._names_in_flight:
                 self._held[name].append(queued)
                 continue
-            kept = find_answer(request, self._journal)
+            kept = find_answer(request, self._journal, name)
             if kept is not None:
                 self._deliver(name, queued, kept, is_late=False)
                 continue

@@ -73,18 +73,32 @@ def is_made(run: Path, spec: RunSpec) -> bool:
     )
 
 
-def find_first_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
-    """Return the kept result of a request, or of the first of two requests, or None if it has to be sent."""
+def find_first_answer(
+    asked: StoredRequest, journal: Journal, name: str = ""
+) -> RequestResult | None:
+    """Return the kept result of a request, or of the first of two requests, or None if it has to be sent.
+
+    Args:
+        name: that of the request in the journal, if it is known.
+    """
     kept = asked.state.result or asked.first
-    return kept or journal.get(journal.name(asked.request, asked.digest))
+    if kept:
+        return kept
+    return journal.get(name or journal.name(asked.request, asked.digest))
 
 
-def find_answer(asked: StoredRequest, journal: Journal) -> RequestResult | None:
-    """Return the kept result of a request and of the one that follows it, or None if one has to be sent."""
+def find_answer(
+    asked: StoredRequest, journal: Journal, name: str = ""
+) -> RequestResult | None:
+    """Return the kept result of a request and of the one that follows it, or None if one has to be sent.
+
+    Args:
+        name: that of the request in the journal, if it is known.
+    """
     if asked.state.result is not None:
         return asked.state.result
     # Without answers, the name of the request need not be computed.
-    result = find_first_answer(asked, journal) if journal else None
+    result = find_first_answer(asked, journal, name) if journal else None
     if result is not None and (
         second := follow_up(asked.request, asked.sample, result)
     ):

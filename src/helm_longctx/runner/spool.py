@@ -312,7 +312,9 @@ def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
         )
         text = request_text(instance.input)
         prompt = request_text(state.request)
-        sample = sample.extend(full_prompt=point_to(prompt, spool))
+        # The sample names the input, which a chat is.
+        if prompt != text:
+            sample = sample.extend(full_prompt=point_to(prompt, spool))
         shown = [spool.add(request_text(elide_texts(state.request, evidence)))] * 2
         if text != prompt:
             shown[0] = spool.add(request_text(elide_texts(instance.input, evidence)))

@@ -38,8 +38,14 @@ _STATES_BEGIN = b'  "request_states": [\n'
 _NO_STATES = b'  "request_states": []'
 _ROWS_BEGIN = b"[\n"
 
-_OTHER_NUMBER = re.compile(rb" -?([0-9.]{1,25}e[-+]?[0-9]{1,3}|0\.0000[0-9]{1,25}),?\n")
-"""A number that Python writes in another way, at the end of its line: with an exponent, or one below 0.0001 without."""
+_OTHER_NUMBERS = (
+    re.compile(rb"e[-+]?[0-9]{1,3},?\n"),
+    re.compile(rb"0\.0000[0-9]{1,25},?\n"),
+)
+"""The end of a line with a number that Python writes in another way: one with an exponent, or one below 0.0001 without.
+
+Each pattern begins with a text, because the search for it is fast. No text of JSON ends a line: a quotation mark does.
+"""
 
 _PASS_DATACLASSES = orjson.OPT_PASSTHROUGH_DATACLASS
 
@@ -172,9 +178,13 @@ def _dump(value: Any, margin: bytes = b"") -> bytes:
 def _to_indented_json(value: Any) -> bytes:
     # HELM's files have escapes for other characters than ASCII, and exponents as Python writes them.
     data = _dump_without_null(value, _PASS_DATACLASSES | orjson.OPT_INDENT_2)
-    if data is not None and data.isascii() and not _OTHER_NUMBER.search(data):
+    if data is not None and data.isascii() and not _has_other_number(data):
         return data
     return json.dumps(value, default=_list_fields, indent=2).encode("ascii")
+
+
+def _has_other_number(data: bytes) -> bool:
+    return any(pattern.search(data) for pattern in _OTHER_NUMBERS)
 
 
 def _dump_without_null(value: Any, options: int) -> bytes | None:

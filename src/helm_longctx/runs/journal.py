@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from threading import Lock
@@ -283,14 +283,10 @@ class Journal(SealedLines):
 
 def request_name(request: Request, prompt_digest: str, server: str = "") -> str:
     """Return the digest of a request."""
-    messages = (
-        [] if request.messages else request.messages
-    )  # `prompt_digest` covers them
-    sent = json.dumps(
-        vars(replace(request, prompt=prompt_digest, messages=messages)),
-        sort_keys=True,
-        default=vars,
-    )
+    content = {**vars(request), "prompt": prompt_digest}
+    if request.messages:
+        content["messages"] = []  # `prompt_digest` covers them
+    sent = json.dumps(content, sort_keys=True, default=vars)
     return digest(f"{server}\0{sent}")
 
 

@@ -70,7 +70,7 @@ def test_the_questions_for_a_loss(score: float, loss: float, error: float) -> No
     quantile = NormalDist().inv_cdf
     lost = score - loss
     of_score, of_lost = (
-        math.sqrt(max(each * (1 - each), 0.01)) for each in (score, lost)
+        math.sqrt(max(value * (1 - value), 0.01)) for value in (score, lost)
     )
     above = (quantile(1 - error) * of_lost + quantile(0.9) * of_score) / loss
     below = (quantile(1 - 0.99 * error) * of_score + quantile(0.9) * of_lost) / loss

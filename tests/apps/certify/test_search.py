@@ -99,7 +99,7 @@ def test_a_loss_is_decided_for_models_with_any_score(score: float, loss: float) 
     The answers at both lengths are independent, which is the hardest case. `bench/decisions/certify.py` has the rates;
     here 10 seeds of each show that most are right and few are wrong.
     """
-    found = list[bool | None]()
+    scores = list[bool | None]()
     largest = 0
     for seed in range(10):
         ask = answer_by(
@@ -107,10 +107,10 @@ def test_a_loss_is_decided_for_models_with_any_score(score: float, loss: float) 
             Random(f"{score} {loss} {seed}"),
         )
         record = record_of(ask, replace(DESIGN, seed=1000 * seed))
-        found.append(record["holds"])
+        scores.append(record["holds"])
         largest = max(largest, record["prompt_tokens"])
-    assert found.count(loss == 0) >= 7
-    assert found.count(loss != 0) <= 1
+    assert scores.count(loss == 0) >= 7
+    assert scores.count(loss != 0) <= 1
     assert largest <= LARGEST_TOKENS
 
 
@@ -258,22 +258,22 @@ def test_a_kind_that_cannot_be_measured_is_named(tmp_path: Any) -> None:
 
 def test_all_kinds_are_named_only_if_each_is_decided() -> None:
     """`All kinds` is said if a test of each kind alone decides, for which more questions are asked."""
-    mean, each = (
+    mean, share = (
         record_of(
             answer_by(lambda block: 1.0, Random(1)), replace(DESIGN, each_kind=wanted)
         )
         for wanted in (False, True)
     )
-    assert (mean["holds"], each["holds"], mean["all_kinds"], each["all_kinds"]) == (
+    assert (mean["holds"], share["holds"], mean["all_kinds"], share["all_kinds"]) == (
         True,
         True,
         False,
         True,
     )
     assert describe_name(mean) == "the mean of 5 kinds"
-    assert "all kinds are effective at this length" in describe_verdict(each)
+    assert "all kinds are effective at this length" in describe_verdict(share)
     assert "all kinds" not in describe_verdict(mean)
-    assert mean["prompt_tokens"] < each["prompt_tokens"] / 3
+    assert mean["prompt_tokens"] < share["prompt_tokens"] / 3
 
 
 def test_a_kind_that_is_lost_refuses_the_claim() -> None:
@@ -388,7 +388,7 @@ def test_failures_are_no_reason_for_a_certificate(
     random = Random(2)
 
     def ask(blocks: Sequence[AskedBlock]) -> list[Answered]:
-        found = []
+        answers = []
         for block in blocks:
             is_lost = block.length == CLAIM and random.random() > answered
             reply = (
@@ -396,8 +396,8 @@ def test_failures_are_no_reason_for_a_certificate(
                 if is_lost
                 else KeptReply(float(block.has_text), sent=1)
             )
-            found.append(Answered(block, [reply] * block.count))
-        return found
+            answers.append(Answered(block, [reply] * block.count))
+        return answers
 
     record = record_of(ask, Design(CLAIM, SHORTEST, ("a", "b")))
     test = record["lengths"][0]
@@ -473,10 +473,11 @@ def test_the_question_without_a_text_is_not_asked_with_one() -> None:
     for answered in answer_by(lambda block: 1.0, Random(1))(blocks):
         search.add(answered)
     for kind in search.measured:
-        seeds = [seed for each, seed in search.order if each is kind]
+        seeds = [seed for drawn_kind, seed in search.order if drawn_kind is kind]
         assert len(seeds) > SEEDS
         assert seeds == [
-            kind.question(place % (len(set(seeds)))) for place in range(len(seeds))
+            kind.question(position % (len(set(seeds))))
+            for position in range(len(seeds))
         ]
         assert len(set(seeds)) == SEEDS - 1
         assert not without_text & set(seeds)
@@ -565,10 +566,10 @@ def test_certificates_of_fixed_draws() -> None:
     golden = json.loads(
         Path(__file__).with_name("golden.json").read_text(encoding="utf-8")
     )
-    found = json.loads(json.dumps(fixed_records()))
-    assert [*found] == [*golden]
-    for name, record in found.items():
-        flat, expected = (dict(_leaves(each)) for each in (record, golden[name]))
+    records = json.loads(json.dumps(fixed_records()))
+    assert [*records] == [*golden]
+    for name, record in records.items():
+        flat, expected = (dict(_leaves(fields)) for fields in (record, golden[name]))
         assert flat.keys() == expected.keys(), name
         different = {
             key: (value, expected[key])

@@ -44,8 +44,8 @@ def write_archive(path: Path, content: dict[str, Any]) -> Path:
     header = {name: value for name, value in content.items() if name != "samples"}
     files = {"header.json": header}
     files |= {
-        f"samples/{each['id']}_epoch_{each['epoch']}.json": each
-        for each in content["samples"]
+        f"samples/{record['id']}_epoch_{record['epoch']}.json": record
+        for record in content["samples"]
     }
     with zipfile.ZipFile(path, "w") as archive:
         for name, value in files.items():

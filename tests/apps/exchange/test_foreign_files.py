@@ -61,13 +61,13 @@ def test_inspect_logs(suffix: str, tmp_path: Path) -> None:
     path.write_text(json.dumps(content)) if suffix == ".json" else write_archive(
         path, content
     )
-    found = read(tmp_path, path)
-    assert found["nq substring_exact_match"].score == 0.75
-    assert (found["nq longctx_score"].instances, found["nq longctx_score"].failed) == (
+    rows = read(tmp_path, path)
+    assert rows["nq substring_exact_match"].score == 0.75
+    assert (rows["nq longctx_score"].instances, rows["nq longctx_score"].failed) == (
         2,
         1,
     )
-    assert found["nq request_too_long"].score > 0
+    assert rows["nq request_too_long"].score > 0
 
 
 TEXT = {"type": "text", "text": "Paris"}
@@ -125,9 +125,9 @@ def test_endings_of_inspects_answers(name: str, tmp_path: Path) -> None:
     output, metric, value = ENDINGS[name]
     path = tmp_path / f"{CHOICE}.json"
     path.write_text(json.dumps(log(sample(1, "", output=output))))
-    found = read(tmp_path, path)
-    assert found[f"nq {metric}"].score == value
-    assert ("nq substring_exact_match" in found) == (metric in (SCORED, CUT))
+    rows = read(tmp_path, path)
+    assert rows[f"nq {metric}"].score == value
+    assert ("nq substring_exact_match" in rows) == (metric in (SCORED, CUT))
 
 
 @pytest.mark.parametrize("status", ["error", "cancelled", "started"])
@@ -144,12 +144,12 @@ def test_samples_that_an_unfinished_evaluation_lacks(
     path.write_text(json.dumps(content)) if suffix == ".json" else write_archive(
         path, content
     )
-    found = read(tmp_path, path)
-    assert (found["nq longctx_score"].score, found["nq longctx_score"].failed) == (
+    rows = read(tmp_path, path)
+    assert (rows["nq longctx_score"].score, rows["nq longctx_score"].failed) == (
         0.5,
         3,
     )
-    assert found["nq request_failed"].score == 0.5
+    assert rows["nq request_failed"].score == 0.5
 
 
 def test_an_unfinished_evaluation_of_several_lengths_is_refused(tmp_path: Path) -> None:
@@ -206,12 +206,12 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
         BENCHMARKS,
         entry="ruler:task=vt",
     )
-    found = {
+    scores_by_model = {
         (row.model, row.length): row
         for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
         if row.metric == "longctx_score"
     }
-    assert {key: (row.score, row.instances) for key, row in found.items()} == {
+    assert {key: (row.score, row.instances) for key, row in scores_by_model.items()} == {
         ("model/name", "4k"): (0.75, 2), ("model/name", "8k"): (1.0, 1)
     }  # fmt: skip
 
@@ -273,9 +273,9 @@ def test_tables_of_others(tmp_path: Path) -> None:
     table.write_text(
         "model,entry,task,length,score\ntheirs,helmet_rag,nq,8k,0.25\ntheirs,helmet_rag,popqa,8k,0.5\n"
     )
-    found = read(tmp_path, answers, table)
+    rows_by_name = read(tmp_path, answers, table)
     assert (
-        found["nq substring_exact_match"].score == 0.25
+        rows_by_name["nq substring_exact_match"].score == 0.25
     )  # the published score, which comes last
     rows = [
         (row.model, row.task, row.score)
@@ -459,14 +459,14 @@ def test_any_value_in_any_column(
         else mutated
     )
     path.write_text(json.dumps(content))
-    found: list[object] = []
+    rows: list[object] = []
     told = str(path)
     try:
-        found = list(readers[kind].read(path, "helmet_rag:task=nq,length=8k"))
+        rows = list(readers[kind].read(path, "helmet_rag:task=nq,length=8k"))
     except InputError as error:
         told = str(error)
     assert str(path) in told
-    assert bool(found) == (told == str(path))
+    assert bool(rows) == (told == str(path))
 
 
 def test_command(command: Command, tmp_path: Path) -> None:

@@ -65,21 +65,21 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def own_scores(suite: Path, model: str) -> dict[str, dict[str, float]]:
     """Return each task's statistics in the runs of a model."""
-    found: dict[str, dict[str, float]] = {}
+    statistics: dict[str, dict[str, float]] = {}
     for row in scores(read_suite(suite, BENCHMARKS)):
         if row.model == model:
-            found.setdefault(row.task, {})[row.metric] = row.score
-    return found
+            statistics.setdefault(row.task, {})[row.metric] = row.score
+    return statistics
 
 
 def averages_of(name: str, content: dict[str, Any]) -> list[tuple[str, str, float]]:
     """Return task, official metric and value of each average in one of HELMET's files."""
     task = parse_name(Path(name)).task.name
-    found = content if name.endswith(".score") else content["averaged_metrics"]
+    averages = content if name.endswith(".score") else content["averaged_metrics"]
     left_out = LEFT_OUT | ({"str_em", "str_hit"} if "qampari" in task else set())
     return [
         (task, metric, value)
-        for metric, value in found.items()
+        for metric, value in averages.items()
         if metric not in left_out
     ]
 
@@ -113,15 +113,15 @@ def test_citations_without_verdicts_are_published_scores(suite: Path) -> None:
         for result in read_results(suite, [HELMET], keep_answers=False)
         if result.is_published
     ]
-    found = {each.task: each.interval.mean for each in published}
-    assert found.keys() == {"asqa", "qampari"}
+    means = {row.task: row.interval.mean for row in published}
+    assert means.keys() == {"asqa", "qampari"}
     for name, content in GOLDEN["helmet"].items():
         task = parse_name(Path(name)).task
-        if name.endswith(".score") and task.name in found:
+        if name.endswith(".score") and task.name in means:
             official = sum(content[metric] for metric in task.headline) / len(
                 task.headline
             )
-            assert found[task.name] == pytest.approx(official / 100)
+            assert means[task.name] == pytest.approx(official / 100)
     assert "longctx_score" not in own_scores(suite, "meta-llama/Llama-3.1-8B")["asqa"]
 
 
@@ -142,8 +142,8 @@ def test_lv_evals_predictions_have_the_official_scores(suite: Path) -> None:
     own = own_scores(suite, "imported/Llama-3.1-8B")
     official = GOLDEN["lv_eval"]["result.json"]
     assert {
-        f"{task}_16k": round(100 * found["longctx_score"], 2)
-        for task, found in own.items()
+        f"{task}_16k": round(100 * values["longctx_score"], 2)
+        for task, values in own.items()
     } == official
 
 

@@ -48,7 +48,7 @@ def outputs(draw: st.DrawFn, entry: str) -> list[Output]:
         {name: QRELS for name in task.record_shapes if name == "qrels"}
     )
     repeats = 2 if "repeats" in entry else 1
-    found = []
+    answers = []
     for number in range(draw(st.integers(1, 4))):
         references = draw(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=2))
         record = {"question": draw(TEXTS), **draw(records)}
@@ -59,7 +59,7 @@ def outputs(draw: st.DrawFn, entry: str) -> list[Output]:
         }
         for repeat in range(repeats):
             text = draw(st.none() | TEXTS | st.just(references[0]))
-            found.append(
+            answers.append(
                 Output(
                     f"q{number}",
                     text,
@@ -68,7 +68,7 @@ def outputs(draw: st.DrawFn, entry: str) -> list[Output]:
                     error="" if text is not None else "timeout",
                 )
             )
-    return found
+    return answers
 
 
 def statistics(suite: Path) -> dict[tuple[str, str, str], tuple[float | None, ...]]:
@@ -131,7 +131,7 @@ def test_texts_of_tables(texts: list[str]) -> None:
                 folder / "runs" / format,
                 BENCHMARKS,
             )
-            found, expected = (
+            read_back, expected = (
                 [
                     row._replace(run="", model="")
                     for row in answers(
@@ -140,8 +140,8 @@ def test_texts_of_tables(texts: list[str]) -> None:
                 ]
                 for suite in (folder / "runs" / format, folder / "runs/a")
             )
-            assert found == expected
-            assert [row.answer for row in found] == texts
+            assert read_back == expected
+            assert [row.answer for row in read_back] == texts
 
 
 def test_tables_of_others_are_not_unquoted(tmp_path: Path) -> None:
@@ -181,11 +181,11 @@ def test_lm_eval_keeps_models_apart(tmp_path: Path) -> None:
         write(tmp_path / "runs/a", ENTRIES[0], answers, model)
     list(export_suite("lm-eval", tmp_path / "runs/a", BENCHMARKS, tmp_path / "out"))
     import_files([tmp_path / "out"], tmp_path / "runs/b", BENCHMARKS)
-    found = {
+    published_means = {
         result.model: result.interval.mean
         for result in read_results(tmp_path / "runs/b", BENCHMARKS)
     }
-    assert found == means
+    assert published_means == means
     assert len({path.name.casefold() for path in (tmp_path / "out").iterdir()}) == len(
         means
     )

@@ -23,8 +23,8 @@ def plan(*depths: Sequence[tuple[int, int]]) -> DepthPlan | None:
     """Plan tasks with these numbers of clusters at depths in percent."""
     return plan_depths(
         [
-            TaskSample("e", str(n), 8192, 200, 200, tuple(each))
-            for n, each in enumerate(depths)
+            TaskSample("e", str(n), 8192, 200, 200, tuple(depths_of_task))
+            for n, depths_of_task in enumerate(depths)
         ],
         GOAL,
     )
@@ -47,9 +47,9 @@ def test_two_depths_are_tested(
     depths: list[list[tuple[int, int]]], clusters: tuple[int, ...]
 ) -> None:
     """The clusters of all tasks at a depth count together, and the smallest depth says which drop can be seen."""
-    found = plan(*depths)
-    assert found
-    assert found.visible_drop == visible_drop(
+    asked_plan = plan(*depths)
+    assert asked_plan
+    assert asked_plan.visible_drop == visible_drop(
         min(clusters), GOAL.noise, len(clusters), GOAL.power
     )
     level = ONE_SIDED / len(clusters)
@@ -57,7 +57,7 @@ def test_two_depths_are_tested(
     alarms = [
         power_to_fail(((1.0, cluster),), outcomes, 0.0, level) for cluster in clusters
     ]
-    assert found.false_alarm == pytest.approx(sum(alarms))
+    assert asked_plan.false_alarm == pytest.approx(sum(alarms))
 
 
 def test_the_power_is_divided_among_the_lengths() -> None:

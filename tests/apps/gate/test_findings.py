@@ -64,10 +64,13 @@ def test_equal_counts_are_no_finding() -> None:
 
 def test_long_prompts_that_are_cut_are_found() -> None:
     """A candidate whose counts stop at a limit cuts prompts silently, which decides."""
-    found = find_differences(
+    differences = find_differences(
         counted((2000, 2000), (3900, 3900), (8000, 4096), (7900, 4096))
     )
-    assert [(each.kind, each.requests, each.decides_worse) for each in found] == [
+    assert [
+        (difference.kind, difference.requests, difference.decides_worse)
+        for difference in differences
+    ] == [
         ("cut", 2, True),
         ("counts", 2, False),
     ]
@@ -80,8 +83,10 @@ def test_all_prompts_cut_are_found() -> None:
 
 def test_a_base_that_cuts_is_a_note() -> None:
     """A base that cuts prompts is mentioned and does not make the candidate worse."""
-    found = find_differences(counted((2000, 2000), (4096, 8000)))
-    assert [(each.kind, each.decides_worse) for each in found] == [
+    differences = find_differences(counted((2000, 2000), (4096, 8000)))
+    assert [
+        (difference.kind, difference.decides_worse) for difference in differences
+    ] == [
         ("base cut", False),
         ("counts", False),
     ]
@@ -89,9 +94,9 @@ def test_a_base_that_cuts_is_a_note() -> None:
 
 def test_another_template_is_a_note() -> None:
     """A template with other tokens changes all counts by the same number, which the text says."""
-    (found,) = find_differences(counted((2000, 2012), (8000, 8012)))
-    assert (found.kind, found.requests) == ("counts", 2)
-    assert "by +12 tokens in the median and from +12 to +12" in found.text
+    (difference,) = find_differences(counted((2000, 2012), (8000, 8012)))
+    assert (difference.kind, difference.requests) == ("counts", 2)
+    assert "by +12 tokens in the median and from +12 to +12" in difference.text
 
 
 @given(

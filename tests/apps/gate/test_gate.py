@@ -34,13 +34,13 @@ def verdict(parts: dict[str, Sequence[Pairs]], depths: Sequence[str] = ()) -> Ve
 def lengths(*counts: tuple[int, int, int]) -> dict[str, Sequence[Pairs]]:
     """Return the parts of lengths with these numbers, and of all lengths."""
     parts: dict[str, Sequence[Pairs]] = {
-        f"{place}k": [pairs(*each)] for place, each in enumerate(counts)
+        f"{index}k": [pairs(*table)] for index, table in enumerate(counts)
     }
     return {
         **parts,
         ALL: [
-            pairs(*each, 1 / len(counts), str(place))
-            for place, each in enumerate(counts)
+            pairs(*table, 1 / len(counts), str(index))
+            for index, table in enumerate(counts)
         ],
     }
 
@@ -99,17 +99,17 @@ def split(*instances: tuple[int | None, int | None]) -> dict[str, list[int]]:
     return _split(
         cast(
             SharedTable,
-            SimpleNamespace(items=items, depth=lambda place: instances[place][1]),
+            SimpleNamespace(items=items, depth=lambda item: instances[item][1]),
         )
     )
 
 
 def test_parts_are_in_the_order_of_lengths_and_depths() -> None:
     """Lengths are sorted, also if a benchmark with shorter ones comes later; all lengths and the depths follow."""
-    found = split(
+    parts = split(
         (16384, 100), (8192, 0), (None, None), (16384, 60), (8192, 20), (4096, 0)
     )
-    assert list(found.items()) == [
+    assert list(parts.items()) == [
         *(
             ("no length", [2]),
             ("4k", [5]),

@@ -84,11 +84,11 @@ def test_only_a_gate_that_passes_is_shown_as_sure(
     parts: dict[str, tuple[int, int, int]], verdict: Verdict, words: str
 ) -> None:
     """The first answer of the page has the verdict in words, and only "no worse" is marked as sure."""
-    found = gate(**parts)
-    (first,) = gate_sections(found)[0].blocks
+    report = gate(**parts)
+    (first,) = gate_sections(report)[0].blocks
     assert isinstance(first, HeadlineAnswer)
-    assert (found.verdict, first.is_sure) == (verdict, verdict is Verdict.NO_WORSE)
-    assert first.verdict == explain(found)
+    assert (report.verdict, first.is_sure) == (verdict, verdict is Verdict.NO_WORSE)
+    assert first.verdict == explain(report)
     assert first.verdict.startswith(words)
     assert first.certainty == "10.0 % of the scores differ between both."
 
@@ -97,12 +97,12 @@ def test_a_gate_that_passes_names_the_drop_at_a_depth_that_it_would_have_found()
     None
 ):
     """The text names the drop that the smallest depth shows with the wanted power, and no depth if there is none."""
-    found = explain(
+    explanation = explain(
         gate(**{"8k": (0, 0, 600), "beginning": (0, 0, 250), "end": (0, 0, 350)})
     )
     seen = 100 * visible_drop(250, 0.1, 2, 0.8)
     assert (
         f"A drop of {seen:.1f} points at one depth would have been found with a probability of 80%."
-        in found
+        in explanation
     )
     assert "depth" not in explain(gate(**{"8k": (0, 0, 600)}))

@@ -223,8 +223,8 @@ def _means(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             values.setdefault(
                 (stat["name"]["name"], stat["name"]["sub_split"]), []
             ).append(stat["mean"])
-    for (metric, task), each in values.items():
-        yield _stat(metric, task, each)
+    for (metric, task), task_values in values.items():
+        yield _stat(metric, task, task_values)
 
 
 def _stat(metric: str, task: str, values: list[float]) -> dict[str, Any]:

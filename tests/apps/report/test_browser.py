@@ -32,12 +32,12 @@ def test_pages_are_accessible_and_without_errors(
         open_site(browser, page, theme)
         browser.execute_script(axe)
         # In the other theme only colours differ.
-        found = browser.execute_async_script(
+        reply = browser.execute_async_script(
             AXE, RULES if theme == "light" else ["color-contrast"]
         )
-        assert [each for each in found if each[0] in ("serious", "critical")] == [], (
-            page.name
-        )
+        assert [
+            complaint for complaint in reply if complaint[0] in ("serious", "critical")
+        ] == [], page.name
         assert complaints(browser) == [], page.name
 
 
@@ -47,17 +47,17 @@ def test_instances_can_be_searched_and_opened(
     """Filters and search show only the instances that match, and an opened instance shows its texts without obeying markup."""
     page = next(site.glob("instances-helmet-recall-task-json-kv-length-8k-*.html"))
     open_site(browser, page)
-    found = "return document.querySelector('.found').textContent"
-    assert browser.execute_script(found) == "12 of 12 instances"
+    count_text = "return document.querySelector('.found').textContent"
+    assert browser.execute_script(count_text) == "12 of 12 instances"
     change = "const f = document.querySelector('.filters'); f.elements[arguments[0]].value = arguments[1]; f.dispatchEvent(new Event('input'))"
     browser.execute_script(change, "show", "prompt_cut")
-    until(browser, lambda tab: tab.execute_script(found) == "3 of 12 instances")
+    until(browser, lambda tab: tab.execute_script(count_text) == "3 of 12 instances")
     browser.execute_script(change, "show", "")
     browser.execute_script(
         "document.querySelector('.filters').elements.whole.checked = true"
     )
     browser.execute_script(change, "text", "pier 7 青岛")
-    until(browser, lambda tab: tab.execute_script(found) == "1 of 12 instances")
+    until(browser, lambda tab: tab.execute_script(count_text) == "1 of 12 instances")
     browser.execute_script("document.querySelector('.instances summary').click()")
     until(
         browser,
@@ -125,9 +125,9 @@ def test_rows_stay_apart_when_sorted(beside: Path, browser: webdriver.Chrome) ->
         browser.execute_script(
             "document.querySelector('section:not(.other) th:nth-child(3) button').click()"
         )
-        found = dict(browser.execute_script(values))
-        assert found["own"] == [None, None]
-        *numbers, missing = found["other"]
+        reply = dict(browser.execute_script(values))
+        assert reply["own"] == [None, None]
+        *numbers, missing = reply["other"]
         assert missing is None
         assert numbers == sorted(numbers, key=float, reverse=down)
 

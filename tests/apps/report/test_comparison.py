@@ -41,13 +41,13 @@ def test_own_models_are_two_families_of_comparisons(
     own = differences["acme/one", "acme/two"]
     assert own.adjusted == own.comparison.p_value
     published = {
-        pair: each
-        for pair, each in differences.items()
+        pair: difference
+        for pair, difference in differences.items()
         if pair[1].startswith("published/")
     }
     assert {one for one, _ in published} == {"acme/one", "acme/two"}
-    p_values = [each.comparison.p_value for each in published.values()]
-    assert [each.adjusted for each in published.values()] == pytest.approx(
+    p_values = [row.comparison.p_value for row in published.values()]
+    assert [row.adjusted for row in published.values()] == pytest.approx(
         holm(p_values), nan_ok=True
     )
     matrix, ranks, *_ = comparison_sections(board)[0].blocks
@@ -69,7 +69,7 @@ def test_a_paired_difference_is_the_difference_of_the_scores(own: Board) -> None
         for task in tasks
     ]
     pairs = [
-        [by_instance(each.answers if each else ()) for each in both] for both in results
+        [by_instance(side.answers if side else ()) for side in both] for both in results
     ]
     shared = [ours.keys() & theirs.keys() for ours, theirs in pairs]
     means = [

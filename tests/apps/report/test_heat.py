@@ -16,9 +16,9 @@ LENGTHS = ("8k", "16k", "32k", "64k", "128k")
 
 def figures(board: Board) -> dict[str, Figure]:
     """Return the heat tables by title."""
-    found = [block for section in heat_sections(board) for block in section.blocks]
-    assert all(isinstance(block, Figure) and block.by_model for block in found)
-    return {block.title: block for block in found if isinstance(block, Figure)}
+    blocks = [block for section in heat_sections(board) for block in section.blocks]
+    assert all(isinstance(block, Figure) and block.by_model for block in blocks)
+    return {block.title: block for block in blocks if isinstance(block, Figure)}
 
 
 def test_all_published_models_are_there(published: Board) -> None:

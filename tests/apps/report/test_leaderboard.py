@@ -90,9 +90,9 @@ def test_published_means_have_the_interval_of_the_smallest_sample() -> None:
     """The mean of a table that mixes protocols has the interval of the smallest sample, because nobody knows its real one."""
     (board,) = published_boards([find_benchmark("ada_leval")])
     counts = {
-        place.length: result.interval.n
-        for place, result in board.scores.items()
-        if place.part == "stackselect"
+        cell_key.length: result.interval.n
+        for cell_key, result in board.scores.items()
+        if cell_key.part == "stackselect"
     }
     assert (counts[16 * K], counts[32 * K]) == (200, 50)
 
@@ -216,7 +216,7 @@ def test_certainty_is_that_of_the_adjusted_comparisons(
 ) -> None:
     """The answer names the models that the adjusted test finds tied with the best, or gives the largest adjusted p-value."""
     answer, _ = blocks_of(leaderboard_sections(own)[0])
-    best, second, third = (each.model for each in own.ranking(16 * K))
+    best, second, third = (ranked_model.model for ranked_model in own.ranking(16 * K))
     differences = find_differences(own, OVERALL, 16 * K)
     assert [differences[best, other].is_different for other in (second, third)] == [
         False,
@@ -236,8 +236,8 @@ def test_certainty_is_that_of_the_adjusted_comparisons(
     assert answer.is_sure
     answers = [
         blocks_of(section)[0]
-        for each in (own, board, published)
-        for section in leaderboard_sections(each)
+        for table in (own, board, published)
+        for section in leaderboard_sections(table)
     ]
     assert not any(
         "sure" in f"{answer.verdict} {answer.certainty}" for answer in answers
@@ -258,7 +258,9 @@ def test_floors_are_lines_and_rows_apart(own: Board) -> None:
     )
     assert isinstance(plot, Figure)
     assert [row["model"] for row in plot.rows if row["kind"] == "floor"] == ["null"]
-    assert "longctx/null" not in {each.model for each in own.ranking(16 * K)}
+    assert "longctx/null" not in {
+        ranked_model.model for ranked_model in own.ranking(16 * K)
+    }
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,9 @@ def test_answers_to_questions_alone_are_floors(board_of: Callable[..., Board]) -
         "acme/one": False,
         alone: True,
     }
-    assert [each.model for each in board.ranking(8 * K, "nq")] == ["acme/one"]
+    assert [ranked_model.model for ranked_model in board.ranking(8 * K, "nq")] == [
+        "acme/one"
+    ]
     assert [floor.model for floor in board.floors("nq", 8 * K)] == [alone]
 
 

@@ -69,8 +69,8 @@ def test_columns_and_panels_have_scores(mixed: Board, board_of: MakeBoard) -> No
     """A length without a score has no column, and a single length gives no page."""
     _, table = length_sections(mixed)[0].blocks
     assert isinstance(table, Table)
-    for place in range(1, 6):
-        assert any(row[place].value is not None for row in table.rows)
+    for position in range(1, 6):
+        assert any(row[position].value is not None for row in table.rows)
     assert (
         length_sections(
             board_of(["helmet_recall:task=json_kv,length=8k"], {"acme/one": 0.9})
@@ -131,12 +131,12 @@ def test_each_task_has_a_map_of_its_depths(own: Board, board_of: MakeBoard) -> N
         if row["kind"] == "own":
             result = own.score(str(row["model"]), task, 16 * 1024)
             assert result
-            found = [
+            answer_scores = [
                 answer.score
                 for answer in result.answers
                 if row["depth"] == f"{answer.depth:.0%}".replace("%", " %")
             ]
-            scores = [score for score in found if score is not None]
+            scores = [score for score in answer_scores if score is not None]
             assert (row["n"], row["score"]) == (
                 len(scores),
                 pytest.approx(fmean(scores)),

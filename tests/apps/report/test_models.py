@@ -20,29 +20,30 @@ K = 1024
 @pytest.fixture(scope="module")
 def section(published: Board) -> Section:
     """Return the section of HELMET's published results at 128k."""
-    (found,) = (
+    (model_block,) = (
         model_section
         for model_section in model_sections(published)
         if model_section.choice == "128k"
     )
-    return found
+    return model_block
 
 
 def table(section: Section, end: str) -> dict[str, dict[str, Cell]]:
     """Return a table's cells by the first cell of the row and by column."""
-    (found,) = (
+    (table_block,) = (
         block
         for block in section.blocks
         if isinstance(block, Table) and block.name.endswith(end)
     )
     return {
-        row[0].text: dict(zip(found.header, row, strict=True)) for row in found.rows
+        row[0].text: dict(zip(table_block.header, row, strict=True))
+        for row in table_block.rows
     }
 
 
 def figure(section: Section) -> Figure:
-    (found,) = (block for block in section.blocks if isinstance(block, Figure))
-    return found
+    (drawn,) = (block for block in section.blocks if isinstance(block, Figure))
+    return drawn
 
 
 def test_properties_are_those_of_the_paper(section: Section) -> None:
@@ -117,14 +118,14 @@ def test_correlations_are_over_the_group(section: Section, group: str) -> None:
         "More than 10 billion parameters": lambda name: (models[name].active or 0) > 10,
     }[group]
     rows: list[Any] = [row for row in figure(section).rows if chosen(str(row["model"]))]
-    found = table(section, "-correlations")[group]
+    cells = table(section, "-correlations")[group]
     for title, count, name in (
         ("Score and window", "Models with a window", "window"),
         ("Score and parameters", "Models with parameters", "parameters"),
     ):
         pairs = [(row[name], row[OVERALL]) for row in rows if row[name] is not None]
-        assert found[count].value == len(pairs)
-        assert found[title].value == pytest.approx(spearmanr(pairs).statistic)
+        assert cells[count].value == len(pairs)
+        assert cells[title].value == pytest.approx(spearmanr(pairs).statistic)
 
 
 def test_small_families_have_no_correlation(section: Section) -> None:

@@ -49,24 +49,24 @@ def boards(suite: Path) -> list[Board]:
 
 def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) -> None:
     """A model that answered only hard questions ranks first if it beats a model that beats the others, whatever its mean."""
-    found = pool_boards(boards)
-    assert found
-    ranks = {model: rank.rank for model, rank in found.pooling.ranks.items()}
+    pooling = pool_boards(boards)
+    assert pooling
+    ranks = {model: rank.rank for model, rank in pooling.pooling.ranks.items()}
     assert ranks == {"acme/hard": 1, "acme/both": 2, "acme/easy": 3}
-    assert found.left_out == ()
-    assert (found.cells, found.most_cells) == (
+    assert pooling.left_out == ()
+    assert (pooling.cells, pooling.most_cells) == (
         {"acme/easy": 1, "acme/both": 2, "acme/hard": 1},
         2,
     )
     answers = [
         answer
         for board in boards
-        for place, result in board.scores.items()
-        if place.model == "acme/both" and place.context == "full"
+        for cell_key, result in board.scores.items()
+        if cell_key.model == "acme/both" and cell_key.context == "full"
         for answer in result.answers
         if answer.score is not None
     ]
-    assert found.pooling.strengths["acme/both"].n == len(answers)
+    assert pooling.pooling.strengths["acme/both"].n == len(answers)
     (section,) = pooling_sections(boards)
     answer, plot, table = section.blocks
     assert isinstance(answer, HeadlineAnswer)
@@ -74,7 +74,7 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
     assert isinstance(table, Table)
     assert answer.verdict.startswith("acme/hard ranks first of 3 models")
     assert (
-        f"is {found.pooling.agreement(found.means).rho:.2f}, over 3 models"
+        f"is {pooling.pooling.agreement(pooling.means).rho:.2f}, over 3 models"
         in answer.note
     )
     shown = {
@@ -88,7 +88,7 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
         "acme/easy": "–",
     }
     for row in plot.rows:
-        strength = found.pooling.strengths[str(row["model"])]
+        strength = pooling.pooling.strengths[str(row["model"])]
         assert row["score"] == pytest.approx(
             1 / (1 + math.exp(-strength.mean)), abs=1e-6
         )
@@ -96,16 +96,16 @@ def test_models_are_ranked_although_they_lack_benchmarks(boards: list[Board]) ->
 
 def test_the_agreement_is_with_means_over_tasks_and_lengths(own: Board) -> None:
     """The mean of a model that has all tasks is the mean of its scores in the benchmark."""
-    found = pool_boards([own])
-    assert found
-    for model, mean in found.means.items():
+    pooling = pool_boards([own])
+    assert pooling
+    for model, mean in pooling.means.items():
         scores = [
             score
             for task in own.columns
             if (score := own.score(model, task, 16 * 1024))
         ]
         assert mean == pytest.approx(fmean(score.interval.mean for score in scores))
-    assert found.pooling.agreement(found.means).n == 3
+    assert pooling.pooling.agreement(pooling.means).n == 3
 
 
 def test_a_page_needs_two_models_that_differ(

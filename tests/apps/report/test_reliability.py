@@ -65,14 +65,12 @@ def test_seed_noise_is_that_of_repeats(board_of: MakeBoard) -> None:
 
 def test_signals_are_over_own_and_published_models(mixed: Board) -> None:
     """Signals are over own and published models without floors, and published noise comes from the widest interval."""
-    published = [each.interval for each in mixed.ranking(8 * K, "nq")]
-    noise = np.mean(
-        [((each.high - each.low) / (2 * 1.959964)) ** 2 for each in published]
-    )
+    published = [ranked_model.interval for ranked_model in mixed.ranking(8 * K, "nq")]
+    noise = np.mean([((row.high - row.low) / (2 * 1.959964)) ** 2 for row in published])
     signal = find_signal(mixed, "nq", 8 * K)
     assert signal
     assert signal.noise == pytest.approx(math.sqrt(noise), rel=1e-4)
-    variance = np.var([each.mean for each in published], ddof=1)
+    variance = np.var([row.mean for row in published], ddof=1)
     assert signal.signal == pytest.approx(math.sqrt(variance - noise), rel=1e-4)
     (row, *_) = [row for row in task_rows(mixed, "8k") if row["Task"].text == "JSON KV"]
     own = find_signal(mixed, "json_kv", 8 * K)

@@ -24,8 +24,8 @@ def test_every_score_of_a_board_is_a_row(mixed: Board) -> None:
         for row in rows
     }
     assert len(places) == len(rows)
-    for place, result in mixed.scores.items():
-        row = places[place]
+    for cell_key, result in mixed.scores.items():
+        row = places[cell_key]
         ends = (row["score"], row["low"], row["high"], row["n"])
         interval = result.interval
         assert ends == (interval.mean, interval.low, interval.high, interval.n)
@@ -67,9 +67,7 @@ def test_tables_and_plots_have_the_same_scores(mixed: Board, beside: Path) -> No
         for row in rows
     }
     scores = {
-        place: score
-        for place, score in scores.items()
-        if place[2] and score is not None
+        key: score for key, score in scores.items() if key[2] and score is not None
     }
     for length in mixed.lengths:
         stem = f"leaderboard-helmet-{label(length)}"
@@ -77,29 +75,25 @@ def test_tables_and_plots_have_the_same_scores(mixed: Board, beside: Path) -> No
             encoding="utf-8-sig", newline=""
         ) as file:
             table = list(csv.DictReader(file))
-        found = {
+        shown_scores = {
             (row["Model"], parts[title], length): float(value)
             for row in table
             for title, value in row.items()
             if title in parts and value
         }
         # A closed-book row has the name of its model and is in another column.
-        assert found == {
-            place: pytest.approx(scores[place], abs=1e-8) for place in found
+        assert shown_scores == {
+            key: pytest.approx(scores[key], abs=1e-8) for key in shown_scores
         }
         for row in json.loads((beside / "data" / f"{stem}-plot.json").read_bytes()):
             model = "longctx/null" if row["model"] == "null" else row["model"]
             assert row["score"] == pytest.approx(
                 scores[model, mixed.main_part(length), length], abs=1e-6
             )
-        own = {
-            place
-            for place in scores
-            if place[0].startswith("acme") and place[2] == length
-        }
+        own = {key for key in scores if key[0].startswith("acme") and key[2] == length}
         assert {
-            place for place in own if place[1].startswith("helmet_")
-        } <= found.keys()
+            key for key in own if key[1].startswith("helmet_")
+        } <= shown_scores.keys()
 
 
 @pytest.mark.parametrize("published", [False, True])

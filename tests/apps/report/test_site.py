@@ -60,14 +60,14 @@ def test_all_pages_are_there(site: Path) -> None:
 def test_nothing_comes_from_elsewhere(site: Path) -> None:
     """Scripts and styles are files of the site, and every link leads to a file or to the given server."""
     for page in site.glob("*.html"):
-        found = read(page)
-        assert found.handlers == []
-        for tag, address in found.links:
+        content = read(page)
+        assert content.handlers == []
+        for tag, address in content.links:
             if address.startswith(SERVER):
                 assert tag == "a"
             elif not address.startswith(("#", "data:,")):
                 assert (site / address).is_file(), (page.name, address)
-        for script in found.scripts:
+        for script in content.scripts:
             assert script.get("type") == "application/json" or "src" in script
     assert not re.search(
         r"@import|url\(", (site / "assets/report.css").read_text(encoding="utf-8")

@@ -49,18 +49,18 @@ def test_curves_have_the_scores_of_the_tasks(board: Board) -> None:
         "acme/two": "acme/two",
         "longctx/lexical": "lexical",
     }
-    found: dict[Any, Any] = {
+    rows_by_level: dict[Any, Any] = {
         (row["model"], row["part"], row["level"]): row for row in figure.rows
     }
-    assert len(found) == len(figure.rows) == 3 * (5 + 5 + 5 + 3)
+    assert len(rows_by_level) == len(figure.rows) == 3 * (5 + 5 + 5 + 3)
     for model, name in names.items():
         for sweep in BENCHMARK.sweeps:
             for level, task in sweep.tasks.items():
                 result = board.score(model, task, 8192)
                 assert result
-                assert found[name, sweep.title, level]["score"] == pytest.approx(
-                    result.interval.mean, abs=1e-6
-                )
+                assert rows_by_level[name, sweep.title, level][
+                    "score"
+                ] == pytest.approx(result.interval.mean, abs=1e-6)
     assert {row["kind"] for row in figure.rows if row["model"] == "lexical"} == {
         "floor"
     }

@@ -60,5 +60,8 @@ def test_scores() -> None:
 
 def test_budgets_of_the_judges() -> None:
     """Each version's judge has its own budget, and is asked once."""
-    budgets = [(each.max_tokens, each.readings) for each in (JUDGEMENT, JUDGEMENT_1_1)]
+    budgets = [
+        (template.max_tokens, template.readings)
+        for template in (JUDGEMENT, JUDGEMENT_1_1)
+    ]
     assert budgets == [(1024, 1), (16384, 1)]

@@ -133,13 +133,13 @@ def _questions(rng: random.Random, rows: int) -> Iterator[dict[str, Any]]:
         # Some rows have the same question and the same place of the accepted answer.
         count = rng.randint(2, 14)
         topic = words(rng, 3)
-        place = 1 if number % 50 < 2 else rng.randint(1, count)
+        position = 1 if number % 50 < 2 else rng.randint(1, count)
         texts = [words(rng, rng.randint(0, 8)) for _ in range(count)]
-        texts[place - 1] += f" {topic}"
+        texts[position - 1] += f" {topic}"
         yield {
             "question_id": str(number // 2) if number % 50 < 2 else number,
             "question": f"{topic}\n\nPossible answers {{are}} {words(rng, 4)}",
-            "answer": f"A{place}",
+            "answer": f"A{position}",
             "all_answers": texts,
             "tags": ["c++", words(rng, 1)],
         }
@@ -154,7 +154,9 @@ def _sections(rng: random.Random, rows: int) -> Iterator[dict[str, Any]]:
         ]
         order = rng.sample(range(1, 5), 4)
         shown = dict(zip(order, texts[1:5], strict=True))
-        parts = "".join(f"Part {place}: {shown[place]}\n\n\n" for place in range(1, 5))
+        parts = "".join(
+            f"Part {position}: {shown[position]}\n\n\n" for position in range(1, 5)
+        )
         yield {
             "book_id": number // 7,
             "para_offset": [number % 7, rng.randint(0, 2)],

@@ -83,16 +83,16 @@ def make_messages(rng: random.Random, setting: str) -> list[dict[str, Any]]:
                 ],
             }
         )
-        found: dict[str, Any] = {"intersection": rng.sample(names, 4)}
+        facts: dict[str, Any] = {"intersection": rng.sample(names, 4)}
         if setting.endswith("v"):
             section = {"section": "attr_2", "candidates": rng.sample(names, 5)}
-            found = {"per_section": [section, section]}
+            facts = {"per_section": [section, section]}
         messages.append(
             {
                 "role": "tool",
                 "tool_call_id": f"call_{number}",
                 "name": "query",
-                "content": json.dumps(found),
+                "content": json.dumps(facts),
             }
         )
         messages.append({"role": "assistant", "content": f"<answer>{guess}</answer>"})

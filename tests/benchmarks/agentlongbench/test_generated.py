@@ -91,8 +91,8 @@ class Reader:
             )
         if kind == "find_target_offsets_tool":
             names = self.lists[rounds[0]][0]
-            place = names.index(named[0])
-            return names[place + 1 : place + 3]
+            position = names.index(named[0])
+            return names[position + 1 : position + 3]
         if kind == "count_correctness_env":
             return self.count_correct(rounds[0]).total()
         if kind == "count_frequency_env":

@@ -84,10 +84,10 @@ def test_padding_fills_the_length(tmp_path: Path) -> None:
     most = 4096 - BENCHMARK.tasks[0].output_tokens(Settings(4096)) - MARGIN
     for example in examples:
         documents = example.fields["context"].split(SEPARATOR)
-        place = documents.index(str(ROW["context"]))
-        assert example.depth == place / (len(documents) - 1)
-        assert documents[:place] + documents[place + 1 :] == [
-            " ".join(f"word{number}x{each}" for each in range(WORDS))
+        position = documents.index(str(ROW["context"]))
+        assert example.depth == position / (len(documents) - 1)
+        assert documents[:position] + documents[position + 1 :] == [
+            " ".join(f"word{number}x{word_number}" for word_number in range(WORDS))
             for number in range(len(documents) - 1)
         ]
         tokens = len(BENCHMARK.tasks[0].prompt(example).user_turn.split())
@@ -116,13 +116,13 @@ def test_the_depth_is_counted_in_tokens(
     path = tmp_path_factory.mktemp("x") / "distractors.jsonl"
     write(path, [{"text": f"d{number} " * size} for number, size in enumerate(sizes)])
     padding = Padding(path, lambda text: len(text.split()), sum(sizes) + 6)
-    context, found = padding.pad("the context", "the question", depth)
+    context, padding_text = padding.pad("the context", "the question", depth)
     texts = context.split(SEPARATOR)
-    place = texts.index("the context")
+    position = texts.index("the context")
     tokens = [len(text.split()) for text in texts if text != "the context"]
     shares = [sum(tokens[:number]) / sum(tokens) for number in range(len(texts))]
-    assert found == shares[place]
-    assert abs(found - depth) == pytest.approx(
+    assert padding_text == shares[position]
+    assert abs(padding_text - depth) == pytest.approx(
         min(abs(share - depth) for share in shares), abs=1e-12
     )
 
@@ -339,9 +339,9 @@ def test_scores(output: str, scores: dict[str, float]) -> None:
     """The best reference counts, every metric comes with each task, and the metric in the entry is the main one."""
     record = {"prediction": output, "references": ROW["answers"]}
     for task in BENCHMARK.tasks[:4]:
-        found = task.scores(record)
-        assert {name: found[name] for name in scores} == scores
-        assert found["longctx_score"] == found[task.name]
+        scored = task.scores(record)
+        assert {name: scored[name] for name in scores} == scores
+        assert scored["longctx_score"] == scored[task.name]
     assert BENCHMARK.tasks[0].scores({"prediction": output, "references": []}) == {}
 
 

@@ -190,5 +190,5 @@ RECORD = {"prediction": "a\nb", "rubric": ["a", "b"], "ability": "event_ordering
 
 def read_reply(text: Any) -> Any:
     """Return the score in a reply about an item by name."""
-    found = read_item(text)
-    return {} if found is None else {"score": float(found)}
+    item = read_item(text)
+    return {} if item is None else {"score": float(item)}

@@ -9,7 +9,7 @@ import pytest
 from helm_longctx.benchmarks.beam.tasks import CHATS, LONGEST, find_truncated
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.results.comparability import find_outcome, task_caveats
+from helm_longctx.results.comparability import task_caveats
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -91,6 +91,5 @@ def test_full_chats_have_a_mark() -> None:
     arguments = {"entry": "beam", "revision": "r", "length": SHORTEST, "chats": "full"}
     asked = read_entry({"scenario_spec": {"args": arguments}})
     assert asked
-    outcome = find_outcome(asked, None, {})
-    codes = [caveat.code for caveat in task_caveats(outcome, asked.tasks[0])]
+    codes = [caveat.code for caveat in task_caveats(asked.tasks[0], asked, {})]
     assert "chats:questions=full" in codes

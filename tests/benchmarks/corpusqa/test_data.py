@@ -74,7 +74,7 @@ def test_every_length_is_downloaded(
 def test_only_what_can_be_had_is_offered(command: Command) -> None:
     """`list` offers the lengths whose files the hub has."""
     assert command("list", "corpusqa", "--json") == 0
-    assert [each["lengths"] for each in json.loads(command.out)] == ["128k-1m"] * 4
+    assert [load["lengths"] for load in json.loads(command.out)] == ["128k-1m"] * 4
 
 
 def test_questions_on_the_same_documents_are_a_cluster(tmp_path: Path) -> None:
@@ -105,12 +105,12 @@ def test_a_run_is_judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         ["system", "user"]
     ] * ROWS
     assert {messages[0]["content"] for messages in asked} == {SYSTEM}
-    for each in read(run, "scenario_state")["request_states"]:
-        assert [message["role"] for message in each["request"]["messages"]] == [
+    for state in read(run, "scenario_state")["request_states"]:
+        assert [message["role"] for message in state["request"]["messages"]] == [
             "system",
             "user",
         ]
-        assert each["result"]["completions"][0]["text"].startswith("The answer is: ")
+        assert state["result"]["completions"][0]["text"].startswith("The answer is: ")
 
 
 def test_the_lexical_baseline() -> None:

@@ -34,10 +34,10 @@ def rows() -> list[dict[str, Any]]:
     """Return the rows of the data set."""
     return [
         row
-        for place, dataset in enumerate(DATASETS.values())
+        for index, dataset in enumerate(DATASETS.values())
         for number in range(QUESTIONS)
         for row in _question(
-            random.Random(f"{dataset} {number}"), dataset, place * 4000 + number
+            random.Random(f"{dataset} {number}"), dataset, index * 4000 + number
         )
     ]
 
@@ -77,6 +77,6 @@ def answers(row: dict[str, Any]) -> list[str]:
     )
     facts = row["facts"] or row["statement"]
     return [
-        each.replace("{facts}", " ".join(facts)).replace("{fact}", facts[0])
-        for each in rng.sample(ANSWERS, 4)
+        answer.replace("{facts}", " ".join(facts)).replace("{fact}", facts[0])
+        for answer in rng.sample(ANSWERS, 4)
     ]

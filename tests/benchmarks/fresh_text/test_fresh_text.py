@@ -108,7 +108,7 @@ def test_prompts_fill_their_length(kind: str, length: int) -> None:
 def test_seeds_make_other_texts(kind: str) -> None:
     """The same seed makes the same prompts, however many there are; another seed or number makes others."""
     task = TASKS[kind]
-    prompts = [[*task.prompt(each).messages] for each in draw(task, number=3)]
+    prompts = [[*task.prompt(example).messages] for example in draw(task, number=3)]
     assert [*task.prompt(draw(task)[0]).messages] == prompts[0]
     assert [*task.prompt(draw(task, seed=1)[0]).messages] not in prompts
     assert len({str(prompt) for prompt in prompts}) == 3
@@ -198,16 +198,18 @@ def test_a_question_is_the_same_at_each_length_and_in_each_text(kind: str) -> No
             task, Settings(2048, seed=3, texts=3, num_samples=6), DataRoot.find(".")
         )
     ]
-    assert [each.references for each in short] == [each.references for each in long]
-    assert [each.references for each in several] == [
+    assert [example.references for example in short] == [
+        example.references for example in long
+    ]
+    assert [example.references for example in several] == [
         short[number // 3].references for number in range(6)
     ]
-    assert [each.group for each in several] == [
+    assert [example.group for example in several] == [
         short[number // 3].id for number in range(6)
     ]
     assert (
-        len({str(task.prompt(each).messages) for each in several})
-        == len({each.id for each in several})
+        len({str(task.prompt(example).messages) for example in several})
+        == len({example.id for example in several})
         == 6
     )
 

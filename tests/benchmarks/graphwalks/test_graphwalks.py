@@ -108,7 +108,7 @@ def test_openais_and_anthropics_prompts_differ_only_in_the_operation(
 def test_no_node_is_its_own_parent(root: Path) -> None:
     """The corrected rows leave the given node out of the answer and leave out no other node."""
     plain, corrected = (
-        [each for length in LENGTHS.values() for each in load(root, name, length)]
+        [example for length in LENGTHS.values() for example in load(root, name, length)]
         for name in ("openai_parents", "openai_parents_corrected")
     )
     differ = 0
@@ -125,25 +125,27 @@ def test_no_node_is_its_own_parent(root: Path) -> None:
 def test_known_errors_are_found(root: Path) -> None:
     """Rows with the two defects before 2026-02-27 have the names of the rules, and corrected rows have none."""
     parents = load(root, "openai_parents", LENGTHS["128k"])
-    found = {parent.id: parent.errata for parent in parents}
-    assert set(found.values()) == {(), ("own_parent",)}
+    errata_by_id = {parent.id: parent.errata for parent in parents}
+    assert set(errata_by_id.values()) == {(), ("own_parent",)}
     for parent in parents:
         operation = read_operation(prompt_of(parent))
         assert operation
-        assert found[parent.id] == (
+        assert errata_by_id[parent.id] == (
             ("own_parent",) if operation.node in parent.references else ()
         )
     searches = {
-        read_operation(prompt_of(each)).depth: each.errata
-        for each in load(root, "openai_bfs", LENGTHS["128k"])
+        read_operation(prompt_of(example)).depth: example.errata
+        for example in load(root, "openai_bfs", LENGTHS["128k"])
     }
     assert searches == {1: (), 2: ("ambiguous_depth",)}
     for kind in ("bfs", "parents"):
         assert not any(
-            each.errata
-            for each in load(root, f"openai_{kind}_corrected", LENGTHS["128k"])
+            example.errata
+            for example in load(root, f"openai_{kind}_corrected", LENGTHS["128k"])
         )
-        assert not any(each.errata for each in load(root, kind, 4096, num_samples=3))
+        assert not any(
+            example.errata for example in load(root, kind, 4096, num_samples=3)
+        )
     errata = BENCHMARK.errata()
     assert {(erratum.task, erratum.rule) for erratum in errata} == {
         ("openai_bfs", "ambiguous_depth"),

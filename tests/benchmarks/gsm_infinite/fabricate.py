@@ -85,7 +85,7 @@ def numbers() -> list[tuple[str, int]]:
                 words(rng, 1)
                 + " "
                 + "".join(
-                    each.format(shown) for each in rng.sample(_FORMS, rng.randint(1, 2))
+                    form.format(shown) for form in rng.sample(_FORMS, rng.randint(1, 2))
                 ),
                 number,
             )

@@ -70,8 +70,8 @@ def make_reply(*scores: object) -> str:
     """Return a judge's reply in the official form."""
     return json.dumps(
         [
-            {"checklist_id": n, "reason": "It is fine.", "evaluation_score": each}
-            for n, each in enumerate(scores)
+            {"checklist_id": n, "reason": "It is fine.", "evaluation_score": score}
+            for n, score in enumerate(scores)
         ]
     )
 

@@ -47,8 +47,8 @@ def test_files_from_a_server(tmp_path: Path) -> None:
         files, build_hellobench(tmp_path / "made"), tmp_path / "cache"
     )
     for name in FILES:
-        found = [example.fields["input"] for example in load(root.path, name)]
-        assert found == [row["instruction"] for row in make_rows(name)]
+        inputs = [example.fields["input"] for example in load(root.path, name)]
+        assert inputs == [row["instruction"] for row in make_rows(name)]
 
 
 def test_lengths_of_answers() -> None:
@@ -77,14 +77,14 @@ def test_the_baseline_copies_the_material(tmp_path: Path) -> None:
     baseline = BENCHMARK.task("chat").baseline
     assert baseline is not None
     assert callable(baseline.kind)
-    for text, found in {
+    for text, requirements in {
         "Do it.\n[Story]: A dog.\nIt ran.\n[Requirements]:\n1. Long.": "A dog.\nIt ran.",
         "Do it. \n[Text Start]: \nA dog. \n[Text End] \n[Requirements]:\n1. Long.": "A dog.",
         "Do it.\n[Topic]: Dogs\n[More]: Big\n[Requirements]:\n1. Long.": "Dogs\n[More]: Big",
         "Write a story.": None,
         "[Question]: x\n[Requirements]: none": None,
     }.items():
-        assert baseline.kind([{"role": "user", "content": text}]) == found
+        assert baseline.kind([{"role": "user", "content": text}]) == requirements
 
 
 class TestOutputs:
@@ -142,9 +142,9 @@ class TestOutputs:
             [path], tmp_path / "benchmark_output/runs/s", BENCHMARKS
         )
         assert list(imported.runs.values()) == [2]
-        found = stats(tmp_path, "hellobench:task=chat,model=imported_m1")
-        assert found["longctx_score", "chat"] == 0.705
-        assert found["judge_failed", "chat"] == 0.5
+        statistics = stats(tmp_path, "hellobench:task=chat,model=imported_m1")
+        assert statistics["longctx_score", "chat"] == 0.705
+        assert statistics["judge_failed", "chat"] == 0.5
 
     def test_answers_alone(self, tmp_path: Path) -> None:
         """A file of answers is read without a judge, and is left out if the folder also has the judged answers."""

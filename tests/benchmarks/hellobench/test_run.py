@@ -50,17 +50,17 @@ def test_a_run(tmp_path: Path) -> None:
         ]
         made = run("helm-run", *line, folder=tmp_path, HELM_LONGCTX_DATA=str(root))
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
-    found = {
+    values = {
         name: value
         for (name, task), value in stats(
             tmp_path, f"{ENTRY},model=longctx_lexical".replace("/", "_")
         ).items()
         if task
     }
-    assert found["longctx_score"] == pytest.approx(0.5)
-    assert found["rescaled_score"] == pytest.approx(-1.0)
-    assert found["judge_failed"] == pytest.approx(1 / 6)
-    assert found["judge_score_strict"] == pytest.approx(5 / 12)
+    assert values["longctx_score"] == pytest.approx(0.5)
+    assert values["rescaled_score"] == pytest.approx(-1.0)
+    assert values["judge_failed"] == pytest.approx(1 / 6)
+    assert values["judge_score_strict"] == pytest.approx(5 / 12)
     asked = [body for body in judging.bodies if PROMPT not in str(body["messages"])]
     assert len(asked) == 5 + 3
     assert sorted({body["seed"] for body in asked}) == [42, 43, 44]

@@ -49,16 +49,16 @@ def test_odd_replies() -> None:
     Items without readable numbers are read here, because the official score does not look at their numbers.
     """
     for reply, expected in zip(odd_replies(), GOLDEN["odd"], strict=True):
-        found = score_reply(CATEGORIES["Science"], reply)
+        score = score_reply(CATEGORIES["Science"], reply)
         is_unnumbered = (
             expected in ("KeyError", "ValueError")
             and "evaluation_score" in reply
             and "high" not in reply
         )
         if isinstance(expected, float):
-            assert 100 * found["judge_score"] == expected, reply
+            assert 100 * score["judge_score"] == expected, reply
         else:
-            assert bool(found) == is_unnumbered, reply
+            assert bool(score) == is_unnumbered, reply
 
 
 @settings(max_examples=40)
@@ -70,9 +70,9 @@ def test_a_score_is_within_its_bounds(scores: list[float], rng: random.Random) -
     """A reply with allowed scores has a score from 0 to 1, and 1 if all of them are 1."""
     shares = [rng.random() + 0.1 for _ in scores]
     weights = [100 * share / sum(shares) for share in shares]
-    found = score_reply(weights, make_reply(*scores))["judge_score"]
-    assert -1e-12 <= found <= 1 + 1e-12
-    assert (found > 1 - 1e-12) == (set(scores) == {1})
+    score = score_reply(weights, make_reply(*scores))["judge_score"]
+    assert -1e-12 <= score <= 1 + 1e-12
+    assert (score > 1 - 1e-12) == (set(scores) == {1})
 
 
 @settings(max_examples=40)

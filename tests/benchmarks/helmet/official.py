@@ -101,7 +101,7 @@ def list_cited_outputs() -> Iterator[ScoredOutput]:
         judged = {
             **record,
             "references": [],
-            "citations": judge_record(record, Rule(), lambda place: place < 8),
+            "citations": judge_record(record, Rule(), lambda number: number < 8),
         }
         yield ScoredOutput(task.name, judged, official)
 

@@ -41,12 +41,12 @@ def in_turn(claims: list[Claim], citable: int) -> tuple[float, float]:
         if not entailed(numbers, claim):
             continue
         supported += 1
-        for place, number in enumerate(numbers):
+        for position, number in enumerate(numbers):
             first = numbers.index(number)
             rest = numbers[:first] + numbers[first + 1 :]
             needed += (
                 len(numbers) == 1
-                or entailed([numbers[place]], claim)
+                or entailed([numbers[position]], claim)
                 or not entailed(rest, claim)
             )
     return supported / len(claims), needed / cited if cited else 0
@@ -74,20 +74,20 @@ CLAIMS = st.lists(
 def test_rounds_give_what_single_questions_give(claims: list[Claim]) -> None:
     """Questions in three rounds give the same scores as single questions, and no unneeded question is asked."""
     rule = Rule()
-    found = judge_citations(claims, DOCUMENTS, rule, lambda number: number < 12)
-    assert (found.recall, found.precision) == pytest.approx(in_turn(claims, 12))
+    citations = judge_citations(claims, DOCUMENTS, rule, lambda number: number < 12)
+    assert (citations.recall, citations.precision) == pytest.approx(in_turn(claims, 12))
     assert len(rule.asked) <= sum(1 + 2 * min(3, len(claim.cited)) for claim in claims)
 
 
 @given(CLAIMS)
 def test_a_missing_verdict_is_no_zero(claims: list[Claim]) -> None:
     """There is no score if the judge says nothing about a pair that matters."""
-    found = judge_citations(
+    citations = judge_citations(
         claims, DOCUMENTS, Rule(missing=7), lambda number: number < 12
     )
     asked = any(claim.cited and max(claim.cited) < 12 for claim in claims)
-    assert found.failed == asked
-    assert (found.recall is None) == asked
+    assert citations.failed == asked
+    assert (citations.recall is None) == asked
 
 
 def test_documents_that_were_not_shown() -> None:

@@ -19,18 +19,18 @@ def rows(
     """Return statistics with scores by judge; a judge's None is left out."""
     return [
         PerInstanceStats(
-            f"{task}-{place}",
+            f"{task}-{position}",
             None,
             0,
             [
                 Stat(MetricName(f"{metric}:{judge}", split="test", sub_split=task)).add(
-                    scores[place]
+                    scores[position]
                 )
                 for judge, scores in judges.items()
-                if scores[place] is not None
+                if scores[position] is not None
             ],
         )
-        for place in range(len(next(iter(judges.values()))))
+        for position in range(len(next(iter(judges.values()))))
     ]
 
 
@@ -42,12 +42,12 @@ def test_a_jury() -> None:
     c = [1 / 3, 1 / 3, 1, 2 / 3]
     answers = rows("judge_score", "narrativeqa", a=a, b=b, c=c)
     summaries = rows("judge_f1", "infbench_sum", a=[0.1, 0.5, 0.9], b=[0.2, 0.5, 0.7])
-    found = {
+    means = {
         (stat.name.name, stat.name.sub_split): stat.mean
         for stat in jury_stats([*answers, *summaries])
     }
     gaps = [NAN if score is None else score for score in b]
-    assert found == pytest.approx(
+    assert means == pytest.approx(
         {
             ("jury_alpha", "narrativeqa"): krippendorff_alpha([a, gaps, c], "ordinal"),
             ("jury_kappa:a|b", "narrativeqa"): cohen_kappa(a, gaps, "quadratic"),
@@ -59,7 +59,7 @@ def test_a_jury() -> None:
         }
     )
     assert (
-        found["jury_kappa:a|b", "narrativeqa"] > found["jury_kappa:b|c", "narrativeqa"]
+        means["jury_kappa:a|b", "narrativeqa"] > means["jury_kappa:b|c", "narrativeqa"]
     )
 
 

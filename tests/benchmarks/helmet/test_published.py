@@ -94,26 +94,31 @@ def test_categories_are_means_of_tasks() -> None:
 
 def test_a_task_has_the_official_metrics_and_sample() -> None:
     """A published score of a task has its official sample size, and one of several metrics has each of them."""
-    found = {
+    results_by_task = {
         published_result.task: published_result
         for published_result in published_results(HELMET)
         if (published_result.model, published_result.length)
         == ("published/GPT-4o-08", STANDARD["128k"])
     }
     assert {
-        name: each.interval.n for name, each in found.items() if each.interval.n != 100
+        name: result.interval.n
+        for name, result in results_by_task.items()
+        if result.interval.n != 100
     } == dict.fromkeys(
         ("trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"), 500
     )
-    assert found["asqa"].interval.mean == pytest.approx(
+    assert results_by_task["asqa"].interval.mean == pytest.approx(
         (0.444666667 + 0.655 + 0.643630952) / 3, abs=1e-8
     )
-    assert found["asqa"].statistics["citation_rec"].interval.mean == 0.655
-    assert found["qampari"].statistics["qampari_rec_top5"].interval.mean == 0.262
+    assert results_by_task["asqa"].statistics["citation_rec"].interval.mean == 0.655
     assert (
-        found["nq"].statistics["substring_exact_match"].interval == found["nq"].interval
+        results_by_task["qampari"].statistics["qampari_rec_top5"].interval.mean == 0.262
     )
-    assert found["narrativeqa"].judges
+    assert (
+        results_by_task["nq"].statistics["substring_exact_match"].interval
+        == results_by_task["nq"].interval
+    )
+    assert results_by_task["narrativeqa"].judges
 
 
 STEPS = {"niah_mq": 25, "cwe": 10, "fwe": 100 / 3, "vt": 20, "qa_1": 100, "qa_2": 100}
@@ -147,23 +152,25 @@ def test_ruler_scores_are_those_of_hundred_answers() -> None:
 def test_ruler_is_in_no_mean() -> None:
     """RULER's tasks have the published sample and are in no mean of HELMET; their mean over 13 tasks is the category's."""
     (board,) = published_boards([HELMET])
-    place = ("published/GPT-4", STANDARD["128k"])
-    found = {
+    model_and_length = ("published/GPT-4", STANDARD["128k"])
+    categories = {
         category.entry: category
         for category in board.categories
-        if (category.model, category.length) == place
+        if (category.model, category.length) == model_and_length
     }
-    assert 100 * found["helmet_ruler"].interval.mean == pytest.approx(
+    assert 100 * categories["helmet_ruler"].interval.mean == pytest.approx(
         77.980769, abs=1e-6
     )
-    assert found["helmet_ruler"].interval.n == 1300
+    assert categories["helmet_ruler"].interval.n == 1300
     (overall,) = [
         overall
         for overall in board.overalls
-        if (overall.model, overall.length) == place
+        if (overall.model, overall.length) == model_and_length
     ]
     averaged = [
-        each.interval.mean for entry, each in found.items() if entry != "helmet_ruler"
+        result.interval.mean
+        for entry, result in categories.items()
+        if entry != "helmet_ruler"
     ]
     assert overall.interval.mean == pytest.approx(sum(averaged) / 7)
     assert (
@@ -195,8 +202,8 @@ def test_rouge_is_beside_the_judge() -> None:
 
 def test_tasks_replace_their_category(tmp_path: Path) -> None:
     """A suite whose rows of an earlier version have scores of categories gets those of tasks instead."""
-    place = ("ProLong", "recall", STANDARD["8k"])
-    add_rows(HELMET, tmp_path, [Published(*place, {"": 0.99})])
+    cell_key = ("ProLong", "recall", STANDARD["8k"])
+    add_rows(HELMET, tmp_path, [Published(*cell_key, {"": 0.99})])
     write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"])
     (row,) = [
         reference_row
@@ -248,14 +255,14 @@ def test_some_are_written(tmp_path: Path) -> None:
             write_reference(HELMET, tmp_path, ["gpt-4o-*", "ProLong"], STANDARD["128k"])
             == 4 * CATEGORIES
         )
-    found = read_results(tmp_path, [HELMET])
-    assert len(found) == 4 * (TASKS + SHARED)
+    results = read_results(tmp_path, [HELMET])
+    assert len(results) == 4 * (TASKS + SHARED)
     assert write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"]) == CATEGORIES
     assert len(read_results(tmp_path, [HELMET])) == 5 * (TASKS + SHARED)
     (rerank,) = [
-        each
-        for each in found
-        if (each.entry, each.model) == ("helmet_rerank", "published/GPT-4o-08")
+        result
+        for result in results
+        if (result.entry, result.model) == ("helmet_rerank", "published/GPT-4o-08")
     ]
     assert (rerank.task, rerank.length) == ("msmarco", STANDARD["128k"])
     assert rerank.interval.mean == pytest.approx(0.50040683)

@@ -42,7 +42,7 @@ NO_DEPTH = {recall.common_words, recall.frequent_words, recall.variable_tracking
 
 def name(make: Maker) -> str:
     return next(
-        (name for name, each in NIAH.items() if each is make),
+        (name for name, maker in NIAH.items() if maker is make),
         getattr(make, "__name__", ""),
     )
 

@@ -27,11 +27,11 @@ REPLIES = st.lists(PIECES, max_size=5).map("".join)
 
 def parsed(text: str, fenced: bool) -> Any:
     """Return what the official parse_json functions read."""
-    found = re.findall(r"\{.*?\}", text, re.DOTALL)
+    matches = re.findall(r"\{.*?\}", text, re.DOTALL)
     for candidates in (
-        found,
+        matches,
         re.findall(r"(?:```json)(.+)(?:```)", text, re.DOTALL)
-        if found and fenced
+        if matches and fenced
         else [],
     ):
         try:

@@ -56,12 +56,12 @@ def test_answers(subtests: pytest.Subtests) -> None:
         zip(GOLDEN["answers"], ANSWERS, strict=True)
     ):
         with subtests.test(number=number):
-            found = score_answer(reply)
-            assert ("judge_score" in found) == (
+            score = score_answer(reply)
+            assert ("judge_score" in score) == (
                 has_numbers(outcome) and reply != BEYOND
             ), reply
-            if found:
-                assert found["judge_score"] == pytest.approx(
+            if score:
+                assert score["judge_score"] == pytest.approx(
                     outcome[0] / 3, abs=1e-12
                 ), reply
 

@@ -95,18 +95,18 @@ def records() -> list[dict[str, Any]]:
         "{}",
         "Final Answer:  [{}]",
     )
-    found = [
+    outputs = [
         {"task": "json_kv", "prediction": value, "references": ["abc-1"]}
         for value in values
     ]
     for answer in (["a1", "b2"], [], ["c3"], ["a1", "a1", "c3"]):
-        found += [
+        outputs += [
             {"task": "bfs", "prediction": form.format(nodes), "references": answer}
             for form in forms
             for nodes in lists
         ]
     numbers = ("123 and 45", "45", "", "ABC")
-    return found + [
+    return outputs + [
         {
             "task": "ruler_niah_mv",
             "prediction": text,

@@ -89,8 +89,8 @@ def score_cases() -> list[dict[str, Any]]:
     }
     return [
         {"task": name, "label": label, "output": output}
-        for name, each in labels.items()
-        for label in each
+        for name, task_labels in labels.items()
+        for label in task_labels
         for output in _odd_outputs(rng, label)
     ]
 

@@ -10,7 +10,7 @@ import pytest
 from helm_longctx.benchmarks.infinite_bench.tasks import INFINITE_BENCH
 from helm_longctx.errors import InputError
 from helm_longctx.helm.scenario import to_instance
-from helm_longctx.results.comparability import Caveat, find_outcome, task_caveats
+from helm_longctx.results.comparability import Caveat, task_caveats
 from helm_longctx.results.reading import published_results
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -96,9 +96,8 @@ def test_scores_of_the_earlier_scorer_are_marked() -> None:
     entry = {"entry": "infinite_bench", "revision": "x", "scorer": "2024-06"}
     asked = read_entry({"scenario_spec": {"args": entry}})
     assert asked
-    outcome = find_outcome(asked, None, {})
     marked = {
-        task.name: list(task_caveats(outcome, task))
+        task.name: list(task_caveats(task, asked, {}))
         for task in INFINITE_BENCH.categories[0].tasks
     }
     changed = {"longbook_choice_eng", "longdialogue_qa_eng", "code_debug"}

@@ -120,14 +120,14 @@ def _outputs(
 def deep_records() -> list[dict[str, Any]]:
     """Return texts around the length at which the recursion of the package rouge fails; their words are equal, and none
     is a full stop."""
-    found = []
+    records = []
     for dataset, word in (("gov_report", "w{} "), ("vcsum", "{} ")):
         for size in range(980, 996):
             text = "".join(word.format(number) for number in range(size))
             if dataset == "vcsum":
                 # jieba cuts the text into numbers and spaces, and only the numbers count as words.
                 text = " ".join(map(str, range(size)))
-            found.append(
+            records.append(
                 {
                     "dataset": dataset,
                     "prediction": text + " x",
@@ -136,7 +136,7 @@ def deep_records() -> list[dict[str, Any]]:
                     "all_classes": None,
                 }
             )
-    return found
+    return records
 
 
 def tokenizer(case: str) -> Any:

@@ -9,9 +9,7 @@ from helm_longctx.benchmarks.longbench import BENCHMARK
 
 def test_published_scores_have_the_official_means() -> None:
     """GPT-3.5's scores on the English data sets give the averages in the official README."""
-    (gpt,) = [
-        each for each in BENCHMARK.published() if each.model == "GPT-3.5-Turbo-16k"
-    ]
+    (gpt,) = [row for row in BENCHMARK.published() if row.model == "GPT-3.5-Turbo-16k"]
     kinds = (
         ("narrativeqa", "qasper", "multifieldqa_en"), ("hotpotqa", "2wikimqa", "musique"),
         ("gov_report", "qmsum", "multi_news"), ("trec", "triviaqa", "samsum"), ("lcc", "repobench-p"),

@@ -91,11 +91,11 @@ def make_rows() -> list[dict[str, Any]]:
     """Return the rows of the file, in another order than the tasks."""
     rng = random.Random(9)
     places = [
-        (task, length, place % 2)
-        for place, length in enumerate((*LENGTHS, LENGTHS[-1]))
+        (task, length, index % 2)
+        for index, length in enumerate((*LENGTHS, LENGTHS[-1]))
         for task in TASKS
     ]
-    return [_make_row(rng, *place) for place in places]
+    return [_make_row(rng, *position) for position in places]
 
 
 def _make_row(

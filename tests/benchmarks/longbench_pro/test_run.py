@@ -22,18 +22,20 @@ def test_a_run_of_all_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         "longbench_pro:length=8k,judge=none,model=longctx/lexical",
         LongContextRunner,
     )
-    found = {
+    means = {
         (stat["name"]["name"], stat["name"].get("sub_split")): stat
         for stat in json.loads((run / "stats.json").read_text())
     }
-    scored = {task for name, task in found if name == "longctx_score" and task}
+    scored = {task for name, task in means if name == "longctx_score" and task}
     assert len(scored) == 23
     assert not scored & {"t4_1", "t4_2"}
-    assert found["rouge_l", "t4_2"]["mean"] >= 0
+    assert means["rouge_l", "t4_2"]["mean"] >= 0
     state = json.loads((run / "scenario_state.json").read_text())
     assert len(state["request_states"]) == 3 * 25
-    assert {each["request"]["temperature"] for each in state["request_states"]} == {1.0}
+    assert {
+        answered["request"]["temperature"] for answered in state["request_states"]
+    } == {1.0}
     assert all(
-        each["result"]["completions"][0]["text"].startswith("[")
-        for each in state["request_states"]
+        answered["result"]["completions"][0]["text"].startswith("[")
+        for answered in state["request_states"]
     )

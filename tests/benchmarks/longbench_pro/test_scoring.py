@@ -34,11 +34,11 @@ def test_ndcg_is_pytrec_evals(answers: list[str], drawn: st.DataObject) -> None:
     lines = drawn.draw(
         st.lists(st.sampled_from([*answers, "x", "y"]), min_size=1, max_size=50)
     )
-    gains = {answer: len(answers) - place for place, answer in enumerate(answers)}
-    run = {line: len(lines) - place for place, line in enumerate(lines)}
+    gains = {answer: len(answers) - rank for rank, answer in enumerate(answers)}
+    run = {line: len(lines) - rank for rank, line in enumerate(lines)}
     name = f"ndcg_cut.{len(answers)}"
-    found = RelevanceEvaluator({"query": gains}, {name}).evaluate({"query": run})
-    assert ndcg(answers, lines) == found["query"][name.replace(".", "_")]
+    evaluation = RelevanceEvaluator({"query": gains}, {name}).evaluate({"query": run})
+    assert ndcg(answers, lines) == evaluation["query"][name.replace(".", "_")]
 
 
 @given(LISTS, LISTS)

@@ -71,10 +71,10 @@ def responses() -> list[str]:
 
 def grades(**changes: Any) -> dict[str, Any]:
     """Return a judge's grades, which are 4 except for the changes; a change to `...` leaves a dimension out."""
-    found = {"Analysis": "Fine.", **dict.fromkeys(DIMENSIONS, 4)} | {
+    reply = {"Analysis": "Fine.", **dict.fromkeys(DIMENSIONS, 4)} | {
         name.replace("_", " "): v for name, v in changes.items()
     }
-    return {name: value for name, value in found.items() if value is not ...}
+    return {name: value for name, value in reply.items() if value is not ...}
 
 
 def odd_replies() -> list[str]:
@@ -96,15 +96,15 @@ def odd_replies() -> list[str]:
 def replies() -> list[list[str]]:
     """Return for each row the judge's replies up to the first readable one; the last row has no readable reply."""
     rng = random.Random(9)
-    found = []
+    all_replies = []
     for number in range(len(LENGTHS)):
         good = json.dumps(
             grades(**{name.replace(" ", "_"): rng.randint(1, 5) for name in DIMENSIONS})
         )
-        found.append(
+        all_replies.append(
             ["no"] * (number % 3) + [[good, f"```json\n{good}\n```"][number % 2]]
         )
-    return [*found[:-1], ["no"] * 5]
+    return [*all_replies[:-1], ["no"] * 5]
 
 
 read_reply = read_grades

@@ -96,8 +96,8 @@ def test_a_text_of_the_right_length_alone(tmp_path: Path) -> None:
 
 def test_typical_answers_have_the_required_length(tmp_path: Path) -> None:
     """The number of tokens for estimates follows from the required length, since there are no references."""
-    found = [
+    limits = [
         (example.answer_tokens, example.references)
         for example in load(build_longbench_write(tmp_path))
     ]
-    assert found == [(round(1.5 * length), []) for length in LENGTHS]
+    assert limits == [(round(1.5 * length), []) for length in LENGTHS]

@@ -29,21 +29,23 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
 def test_length_scores(examples: list[Example]) -> None:
     """Words and length scores are the official ones to the last digit, and each text also counts in its class of
     length."""
-    found = [
+    all_scores = [
         TASK.scores({"prediction": text, "references": [], **example.record})
         for example, text in zip(examples, responses(), strict=True)
     ]
-    assert [scores["output_words"] for scores in found] == GOLDEN["words"]
-    assert [100 * scores["length_score"] for scores in found] == GOLDEN["length_scores"]
+    assert [scores["output_words"] for scores in all_scores] == GOLDEN["words"]
+    assert [100 * scores["length_score"] for scores in all_scores] == GOLDEN[
+        "length_scores"
+    ]
     classes = [
         [name for name in CLASSES if f"length_score_{name}" in scores]
-        for scores in found
+        for scores in all_scores
     ]
     assert (
         classes
         == [["0_500"]] * 3 + [["500_2k"]] * 2 + [["2k_4k"]] * 2 + [["4k_20k"]] * 3
     )
-    assert all("longctx_score" not in scores for scores in found)
+    assert all("longctx_score" not in scores for scores in all_scores)
 
 
 def test_a_text_without_words(examples: list[Example]) -> None:
@@ -61,12 +63,12 @@ def test_a_text_without_words(examples: list[Example]) -> None:
 )
 def test_odd_replies(reply: str, expected: dict[str, float] | None) -> None:
     """A reply has no grades if it breaks the rubric, or if the official code asks for it again or ends at it."""
-    found = read_grades(reply)
+    read = read_grades(reply)
     if expected is None or not all(0 <= grade <= 100 for grade in expected.values()):
-        assert found == {}
+        assert read == {}
     else:
-        grades = {name: 100 * found[metric] for metric, name in GRADES.items()}
-        assert {**grades, "total": 100 * found["judge_score"]} == pytest.approx(
+        grades = {name: 100 * read[metric] for metric, name in GRADES.items()}
+        assert {**grades, "total": 100 * read["judge_score"]} == pytest.approx(
             expected, rel=1e-14
         )
 

@@ -43,7 +43,7 @@ def rows(length: int) -> list[dict[str, Any]]:
     """Return the rows of a level's file; one row has no checks of a kind, and another has a check of an entry after the
     last one."""
     rng = random.Random(length)
-    found = []
+    records = []
     for name in TYPES:
         entries = rng.randint(42, 60)
         prefix = f"#*# {name} 1 ({{x}} é):"
@@ -58,10 +58,10 @@ def rows(length: int) -> list[dict[str, Any]]:
             "prompt": f"Write {words(rng, 9)} *** started ***\n{prefix}",
             **dict(zip(CHECKS, checks, strict=True)),
         }
-        found.append({**row, "type": name, "prefix": prefix, "number": entries})
-    found[1]["checks_range"] = {}
-    found[2]["checks_once"][str(found[2]["number"] + 1)] = "too much"
-    return found
+        records.append({**row, "type": name, "prefix": prefix, "number": entries})
+    records[1]["checks_range"] = {}
+    records[2]["checks_once"][str(records[2]["number"] + 1)] = "too much"
+    return records
 
 
 def outputs(length: int, restart: bool) -> list[str]:
@@ -71,7 +71,7 @@ def outputs(length: int, restart: bool) -> list[str]:
         restart: whether some of them begin with the prompt's last line.
     """
     rng = random.Random(f"{length} {restart}")
-    found = []
+    records = []
     for number, row in enumerate(rows(length)):
         numbers = list(range(2, row["number"] + 3))
         if number == 1:
@@ -81,10 +81,10 @@ def outputs(length: int, restart: bool) -> list[str]:
         text = words(rng, 5) + "".join(
             _entry(rng, row["type"], n, number == 3) for n in numbers
         )
-        found.append(
+        records.append(
             f"{row['prefix'] if restart and number % 2 == 0 else ''}{text}\n*** finished ***\nIs it good?"
         )
-    return [*found[:-1], " I cannot do that."]
+    return [*records[:-1], " I cannot do that."]
 
 
 def _entry(rng: random.Random, name: str, number: int, misleads: bool) -> str:

@@ -54,8 +54,8 @@ def test_files_from_a_server(tmp_path: Path) -> None:
 
 def test_scores() -> None:
     """The scores follow from four checks, of which three are made and two are met."""
-    found = score(judge={"once 1": "Yes.", "once 3": "no", "periodic 2": "yes"})
-    assert found == {
+    scored = score(judge={"once 1": "Yes.", "once 3": "no", "periodic 2": "yes"})
+    assert scored == {
         "completion_rate": 0.75,
         "checks_made": 0.75,
         "judge_stic_2": 0.5,
@@ -79,17 +79,17 @@ def test_a_missing_reply_is_no_zero() -> None:
     part = {"once 1": "yes", "once 3": None}
     for replies in (None, part, {**whole, "once 3": ""}, "yes"):
         assert score(judge=replies).keys() == {"completion_rate", "checks_made"}
-    found = score(jury={"replies": {"a/b": whole, "c/d": part}})
-    assert (found["longctx_score"], found["judge_stic_2:a/b"]) == (0.75, 0.75)
+    scored = score(jury={"replies": {"a/b": whole, "c/d": part}})
+    assert (scored["longctx_score"], scored["judge_stic_2:a/b"]) == (0.75, 0.75)
     assert score(jury={"replies": {"c/d": part}})["judge_stic_2_strict"] == 0
 
 
 def test_a_text_without_entries_to_ask_about() -> None:
     """A text without entries meets no check if there is a judge, and has no score without a judge."""
     for asked in ({"judge": {}}, {"jury": {"replies": {"a/b": {}}}}):
-        found = score(prediction="#*# No.", **asked)
-        assert (found["longctx_score"], found["completion_rate"]) == (0, 0)
-        assert "judge_stic_1" not in found
+        scored = score(prediction="#*# No.", **asked)
+        assert (scored["longctx_score"], scored["completion_rate"]) == (0, 0)
+        assert "judge_stic_1" not in scored
     for asked in ({}, {"jury": {}}):
         assert "longctx_score" not in score(prediction="#*# No.", **asked)
 
@@ -153,8 +153,8 @@ def test_headings_alone(tmp_path: Path) -> None:
 
 def test_published_results() -> None:
     """The published scores are 21 rows of 13 models at two levels."""
-    found = BENCHMARK.published()
-    assert len(found) == 21
-    assert len({row.model for row in found}) == 13
-    assert {row.length for row in found} == set(FILES)
-    assert all(0 < row.scores[""] < 0.3 for row in found)
+    rows = BENCHMARK.published()
+    assert len(rows) == 21
+    assert len({row.model for row in rows}) == 13
+    assert {row.length for row in rows} == set(FILES)
+    assert all(0 < row.scores[""] < 0.3 for row in rows)

@@ -63,8 +63,8 @@ def patients(seed: int) -> dict[str, Any]:
 
 def _patient(rng: random.Random) -> dict[str, Any]:
     texts = {
-        f"text_{place}": words(rng, rng.randint(5, 120))
-        for place in range(rng.randint(3, 6))
+        f"text_{position}": words(rng, rng.randint(5, 120))
+        for position in range(rng.randint(3, 6))
     }
     return {
         "texts": texts,
@@ -87,8 +87,8 @@ def _question(rng: random.Random, texts: list[str], number: int) -> dict[str, An
         # The right option contains the right answer, and so does the one before it; or no option does.
         answers |= {"answer_b": "140 mg", "answer_c": "40 mg"}
         correct = rng.choice(("40 mg", "41 mg"))
-    found = rng.sample(texts, rng.randint(1, len(texts)))
-    where = {name: {"start": [0.1], "end": [0.2]} for name in found}
+    drawn = rng.sample(texts, rng.randint(1, len(texts)))
+    where = {name: {"start": [0.1], "end": [0.2]} for name in drawn}
     return {
         **{"No": number, "question": f"{words(rng, 5)} {{options}}?", **answers},
         **{"correct": correct, "answer_location": where},

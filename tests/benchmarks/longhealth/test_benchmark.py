@@ -62,9 +62,9 @@ def test_seed_and_sample(root: DataRoot) -> None:
     one, other = (
         list(load_examples(TASK1, settings(seed=seed), root)) for seed in (1, 2)
     )
-    assert [each.id for each in one] == [each.id for each in other]
-    assert [each.fields["context"] for each in one] != [
-        each.fields["context"] for each in other
+    assert [record.id for record in one] == [record.id for record in other]
+    assert [record.fields["context"] for record in one] != [
+        record.fields["context"] for record in other
     ]
     few = list(load_examples(TASK1, settings(seed=1, num_samples=7), root))
     assert few == one[:7]

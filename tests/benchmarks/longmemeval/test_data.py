@@ -55,10 +55,8 @@ def test_every_file_is_downloaded(
                 ensure([source], root, "fetch it")
             digest = hashlib.sha256(files[f"{FILES[name]}.json"]).hexdigest()
             ensure([replace(source, sha256=digest)], root, "fetch it")
-            found = [
-                example.id for example in load_examples(task, Settings(None), root)
-            ]
-            assert found == [row["question_id"] for row in make_rows(name)]
+            ids = [example.id for example in load_examples(task, Settings(None), root)]
+            assert ids == [row["question_id"] for row in make_rows(name)]
 
 
 def test_places_and_clusters(tmp_path: Path) -> None:
@@ -128,11 +126,11 @@ def test_a_run(tmp_path: Path) -> None:
         )
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     name = f"{entry},model=longctx_lexical".replace("/", "_")
-    found = {
+    values = {
         metric: value for (metric, task), value in stats(tmp_path, name).items() if task
     }
-    assert found["longctx_score"] == found["judge_score_multi_session"] == 0.5
-    assert found["judge_score_abstention"] == 1
+    assert values["longctx_score"] == values["judge_score_multi_session"] == 0.5
+    assert values["judge_score_abstention"] == 1
     asked = [body for body in judging.bodies if PROMPT not in str(body["messages"])]
     assert len(asked) == 12
     assert {(body["temperature"], body["max_tokens"]) for body in asked} == {(0.0, 10)}

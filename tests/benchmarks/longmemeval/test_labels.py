@@ -15,8 +15,8 @@ TASK = BENCHMARK.task("s")
 @given(st.text())
 def test_any_reply_is_read(reply: str) -> None:
     """Any text is a label, which is 1 only if the text contains a yes; an empty one is none."""
-    found = read_label(reply)
-    assert found == ({"judge_score": float("yes" in reply.lower())} if reply else {})
+    label = read_label(reply)
+    assert label == ({"judge_score": float("yes" in reply.lower())} if reply else {})
     assert read_label(f"{reply} Yes") == {"judge_score": 1.0}
 
 

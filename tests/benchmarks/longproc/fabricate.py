@@ -186,9 +186,9 @@ def cases(root: Path) -> Iterator[tuple[str, str, int, str]]:
     for task, files in TASKS.items():
         for level in files.levels:
             rng = random.Random(f"outputs {task} {level}")
-            found = list(problems(task, level, root))
-            for problem in found:
-                other = found[problem.number - 1].reference
+            generated = list(problems(task, level, root))
+            for problem in generated:
+                other = generated[problem.number - 1].reference
                 for output in [
                     *outputs(rng, problem.reference, other),
                     *SPECIAL.get(task, ()),
@@ -234,19 +234,19 @@ def outputs(rng: random.Random, reference: str, other: str) -> Iterator[str]:
 
 def _mutated(rng: random.Random, text: str) -> str:
     lines = text.split("\n")
-    place = rng.randrange(len(lines))
-    line = lines[place]
+    position = rng.randrange(len(lines))
+    line = lines[position]
     change = rng.randrange(6)
     if change == 0:
-        del lines[place]
+        del lines[position]
     elif change == 1:
-        lines.insert(place, rng.choice(lines))
+        lines.insert(position, rng.choice(lines))
     elif change == 2:
-        lines[place] = line[: len(line) // 2]
+        lines[position] = line[: len(line) // 2]
     elif change == 3:
-        lines[place] = line.replace("1", "2").replace("a", "e")
+        lines[position] = line.replace("1", "2").replace("a", "e")
     elif change == 4:
-        lines = lines[: place + 1]
+        lines = lines[: position + 1]
     else:
         rng.shuffle(lines)
     return "\n".join(lines)

@@ -46,4 +46,4 @@ def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scores == {
         name: json.loads(said) for name, said in GOLDEN["programs"].items()
     }
-    assert sum(found["accuracy"] for found in scores.values()) >= 10
+    assert sum(values["accuracy"] for values in scores.values()) >= 10

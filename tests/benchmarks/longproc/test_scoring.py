@@ -131,8 +131,8 @@ def test_beliefs(text: str) -> None:
 @given(st.text(st.sampled_from("<Route>/ab\n"), max_size=40))
 def test_tags(text: str) -> None:
     """A tag's text has no white space around it."""
-    found = tasks.extract_tag(text, "Route")
-    assert found is None or found == found.strip()
+    content = tasks.extract_tag(text, "Route")
+    assert content is None or content == content.strip()
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

@@ -65,19 +65,19 @@ def _row(rng: random.Random) -> dict[str, Any]:
 def records() -> list[dict[str, str]]:
     """Return outputs, answers and the random string."""
     rng = random.Random(9)
-    found = []
+    made = []
     for number in range(12):
         prefix = ["Ab3xQ", "", "xx", "naïve"][number % 4]
         text = "aaaa" if number == 2 else words(rng, 4 if number % 2 else 60)
         for output in _outputs(rng, prefix, text):
-            found.append(
+            made.append(
                 {
                     "prediction": output,
                     "answer": prefix + text,
                     "random_string_to_prepend": prefix,
                 }
             )
-    return found
+    return made
 
 
 def _outputs(rng: random.Random, prefix: str, text: str) -> Iterator[str]:
@@ -154,12 +154,12 @@ def _conversation(rng: random.Random, needles: int, size: int) -> dict[str, Any]
     ]
     number = rng.randrange(needles)
     prefix = f"{rng.getrandbits(40):x}Q"
-    place = [place for place, ask in enumerate(asked) if ask == wanted][number]
+    position = [position for position, ask in enumerate(asked) if ask == wanted][number]
     ordinal = {1: "1st", 2: "2nd", 3: "3rd"}.get(number + 1, f"{number + 1}th")
     order = f"Prepend {prefix} to the {ordinal} (1 indexed) {wanted}. Do not include any other text in your response."
     messages.append({"role": "user", "content": order})
     return {
-        "prompt": json.dumps(messages), "answer": prefix + texts[place], "random_string_to_prepend": prefix,
-        "n_needles": needles, "desired_msg_index": 2 * place + 1, "total_messages": len(messages),
+        "prompt": json.dumps(messages), "answer": prefix + texts[position], "random_string_to_prepend": prefix,
+        "n_needles": needles, "desired_msg_index": 2 * position + 1, "total_messages": len(messages),
         "n_chars": sum(len(message["content"]) for message in messages), "date_added": "04-12-2025",
     }  # fmt: skip

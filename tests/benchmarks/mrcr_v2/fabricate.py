@@ -54,13 +54,13 @@ def _row(rng: random.Random, needles: int) -> dict[str, Any]:
         f'{words(rng, rng.randint(3, 30))}\n\n“{words(rng, 2)}”, "x"' for _ in asked
     ]
     prompt = EXAMPLE
-    place = 0
+    position = 0
     number = rng.randrange(needles)
     right = [at for at, triple in enumerate(asked) if triple == wanted][number]
     for at, ((kind, topic, style), reply) in enumerate(
         zip(asked, replies, strict=True)
     ):
-        place = len(prompt.split()) if at == right else place
+        position = len(prompt.split()) if at == right else position
         prompt += f"User: Write a {kind} about {topic} in {style} style.\n\nAssistant: {reply}\n\n"
     kind, topic, style = wanted
     secret = "".join(rng.choices(string.ascii_letters + string.digits, k=12))
@@ -72,7 +72,7 @@ def _row(rng: random.Random, needles: int) -> dict[str, Any]:
     return {
         "queries": prompt + request, "answer": secret + replies[right], "context_len": len((prompt + request).split()),
         "answer_token_count": 9, "view_ops": request, "num_relevant": needles,
-        "answer_context_position": (place, place + 9), "index_positions_of_seeds": [1], "relevant_context_positions": [(1, 2)],
+        "answer_context_position": (position, position + 9), "index_positions_of_seeds": [1], "relevant_context_positions": [(1, 2)],
     }  # fmt: skip
 
 

@@ -90,11 +90,11 @@ def tokenizer() -> Tokenizer:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("t", "h"), ("th", "e"), ("Ġ", "t"), ("1", "0"), (".", "Ġ")]
     tokens = [*alphabet, *("".join(pair) for pair in merges)]
-    found = Tokenizer(
+    bpe = Tokenizer(
         models.BPE({token: number for number, token in enumerate(tokens)}, merges)
     )
-    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return found
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return bpe
 
 
 def _write(path: Path, text: str) -> None:
@@ -171,12 +171,12 @@ def score_cases() -> list[tuple[str, str, list[str], str]]:
                 for kind in ("niah_single", "niah_none")
                 for output in outputs
             ]
-    found = [f"Wort{n}" for n in range(COMMON)]
+    words = [f"Wort{n}" for n in range(COMMON)]
     outputs = [
-        ", ".join(found),
-        ", ".join(found).upper(),
-        ", ".join(found[:-1]),
+        ", ".join(words),
+        ", ".join(words).upper(),
+        ", ".join(words[:-1]),
         "",
-        "<Answer>" + " ".join(found) + "</Answer>",
+        "<Answer>" + " ".join(words) + "</Answer>",
     ]
-    return [*cases, *(("cwe", "de", found, output) for output in outputs)]
+    return [*cases, *(("cwe", "de", words, output) for output in outputs)]

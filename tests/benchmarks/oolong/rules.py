@@ -17,7 +17,7 @@ def _count(texts: Texts, *labels: str) -> int:
 
 
 def _days(texts: Texts, label: str) -> list[date]:
-    return [day for each, day in texts if each == label]
+    return [day for text_label, day in texts if text_label == label]
 
 
 def _both(fits: Callable[[Texts], bool]) -> Rule:

@@ -70,10 +70,10 @@ def test_the_right_pairs(root: DataRoot) -> None:
         sizes.append(len(pairs))
         if pairs:
             half = pairs[: len(pairs) // 2]
-            found = score_pairs(
+            score = score_pairs(
                 {**record, "prediction": f"{half} and (1, 2), (1,2), (2, 1), (7, 7)"}
             )
-            assert found["f1"] == pytest.approx(
+            assert score["f1"] == pytest.approx(
                 2 * len(half) / (len(half) + 2 + len(pairs))
             )
         assert score_pairs({**record, "prediction": "none"})["f1"] == float(not pairs)

@@ -66,23 +66,27 @@ def tokenizer(kind: str) -> Tokenizer:
     """Return a small tokenizer, whose merges are made here, since training can differ between versions of the
     library."""
     if kind == "words":
-        found = Tokenizer(models.WordLevel({"<unk>": 0}, unk_token="<unk>"))
-        found.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        return found
+        words_tokenizer = Tokenizer(models.WordLevel({"<unk>": 0}, unk_token="<unk>"))
+        words_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        return words_tokenizer
     if kind == "metaspace":
-        found = Tokenizer(_merge_words("▁", [chr(code) for code in range(32, 127)]))
-        found.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
-        return found
-    found = Tokenizer(_merge_words("Ġ", sorted(pre_tokenizers.ByteLevel.alphabet())))
+        words_tokenizer = Tokenizer(
+            _merge_words("▁", [chr(code) for code in range(32, 127)])
+        )
+        words_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+        return words_tokenizer
+    words_tokenizer = Tokenizer(
+        _merge_words("Ġ", sorted(pre_tokenizers.ByteLevel.alphabet()))
+    )
     if kind == "nfkc":
-        found.normalizer = normalizers.NFKC()
-        found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        return found
+        words_tokenizer.normalizer = normalizers.NFKC()
+        words_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        return words_tokenizer
     split = pre_tokenizers.Split(Regex(LLAMA_3), "isolated")
-    found.pre_tokenizer = pre_tokenizers.Sequence(
+    words_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [split, pre_tokenizers.ByteLevel(False, use_regex=False)]
     )
-    return found
+    return words_tokenizer
 
 
 @cache
@@ -92,11 +96,11 @@ def counter(kind: str) -> CountTokens:
 
 def _merge_words(space: str, alphabet: list[str]) -> models.BPE:
     """Return byte pairs that join the words of the templates letter by letter, each with the space before it."""
-    found = dict.fromkeys(
+    unique_words = dict.fromkeys(
         word for text in TEXTS for word in re.findall(r" ?[A-Za-z]+", text)
     )
     merges: dict[tuple[str, str], None] = {}
-    for word in (word.replace(" ", space) for word in found):
+    for word in (word.replace(" ", space) for word in unique_words):
         merges.update(
             dict.fromkeys((word[:end], word[end]) for end in range(1, len(word)))
         )

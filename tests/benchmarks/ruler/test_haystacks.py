@@ -76,8 +76,8 @@ def test_key_words_of_the_package() -> None:
     pairs = key_words()
     rng = random.Random(5)
     places = sorted(rng.sample(range(pairs.count), 3000))
-    found = [pairs[place] for place in places]
-    assert found == sorted(found)
+    placed_pairs = [pairs[position] for position in places]
+    assert placed_pairs == sorted(placed_pairs)
     assert pairs.count > 6_000_000
 
 

@@ -55,12 +55,12 @@ def test_needles_are_in_the_text(
         task = BENCHMARK.task(f"niah_{name}")
         settings = Settings(length=12288, num_samples=2, counter=counter("byte_level"))
         for example in task.load(task, settings, root):
-            found = re.findall(
+            matches = re.findall(
                 r"magic numbers for (.+?) is: (\d+)", example.fields["context"]
             )
-            assert len(found) == needles
+            assert len(matches) == needles
             assert len(example.references) == answers
-            assert set(example.references) <= {value for _, value in found}
+            assert set(example.references) <= {value for _, value in matches}
             assert task.max_tokens == max(128, 32 * answers)
 
 

@@ -142,12 +142,12 @@ def test_edits_are_counted(words: list[str], reference: list[str]) -> None:
     for number, word in enumerate(words, 1):
         before = row
         row = [number]
-        for place, other in enumerate(reference):
+        for position, other in enumerate(reference):
             row.append(
                 min(
-                    before[place] + (word != other),
-                    before[place + 1] + 1,
-                    row[place] + 1,
+                    before[position] + (word != other),
+                    before[position + 1] + 1,
+                    row[position] + 1,
                 )
             )
     assert tasks.count_edits(words, reference) == row[-1]

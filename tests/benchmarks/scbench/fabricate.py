@@ -54,15 +54,15 @@ def build_scbench(root: Path, seed: int = 1) -> Path:
 def rows(name: str, seed: int) -> list[dict[str, Any]]:
     """Return the rows of a file."""
     rng = random.Random(f"{name} {seed}")
-    found = [_row(rng, name, number) for number in range(CONTEXTS)]
+    contexts = [_row(rng, name, number) for number in range(CONTEXTS)]
     if name == "mf" and seed > 1:
-        for row in found:
+        for row in contexts:
             row["context"] = [
                 number if number % 40 else -HUGE * number for number in row["context"]
             ]
             for turn in row["multi_turns"][::3]:
                 turn["answer"] *= HUGE
-    return found
+    return contexts
 
 
 def _row(rng: random.Random, name: str, number: int) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _turn(rng: random.Random, name: str, lang: str, number: int) -> dict[str, An
     elif kind == "vt":
         turn["answer"] = [f"V{rng.randint(1, 99)}", f"W{rng.randint(1, 99)}", "XYZ"]
     elif kind == "choice_eng":
-        turn["options"] = [words(rng, 2) + str(place) for place in range(4)]
+        turn["options"] = [words(rng, 2) + str(position) for position in range(4)]
         turn["answer"] = rng.choice(turn["options"])
     elif kind == "mf":
         turn |= {

@@ -136,8 +136,8 @@ def ask_and_score(
 
 def compare_runs() -> Iterator[Comparison]:
     """Yield the requests of all questions, whole and cut, and the summary of their scores."""
-    for mode, place in MODES.items():
-        tasks = {task.alias: task for task in BENCHMARK.categories[place].tasks}
+    for mode, index in MODES.items():
+        tasks = {task.alias: task for task in BENCHMARK.categories[index].tasks}
         for name in NAMES:
             task = tasks[name]
             for length, seed in CASES:

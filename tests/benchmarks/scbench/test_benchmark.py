@@ -18,14 +18,14 @@ def test_scores_by_turn(tmp_path: Path) -> None:
         if task.name.startswith(("kv", "repoqa_"))
     }
     assert {
-        each.scores[f"turn_{each.turn}"] == each.scores["accuracy"] for each in of["kv"]
+        task.scores[f"turn_{task.turn}"] == task.scores["accuracy"] for task in of["kv"]
     } == {True}
     assert not any(
         key.startswith("turn")
         for name in of
         if name != "kv"
-        for each in of[name]
-        for key in each.scores
+        for task in of[name]
+        for key in task.scores
     )
 
 

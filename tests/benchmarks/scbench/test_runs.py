@@ -164,11 +164,11 @@ def test_a_run_cuts_the_first_turn(data: Path, window: str, tmp_path: Path) -> N
     the same requests."""
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    found = estimate_run(runner, making.spec_of(ENTRY + window), {}, Rate())
+    estimate = estimate_run(runner, making.spec_of(ENTRY + window), {}, Rate())
     run = making.make_run(tmp_path, ENTRY + window)
     prompts = sent(run)
     examples = load(BENCHMARK.task("summary"), data)
-    assert found.requests == len(prompts) == len(examples) == 5 * CONTEXTS
+    assert estimate.requests == len(prompts) == len(examples) == 5 * CONTEXTS
     tokens = tokenizer()
     for example, messages in zip(examples, prompts, strict=True):
         assert messages[1:] == list(example.messages[1:])

@@ -32,7 +32,7 @@ def rows() -> list[dict[str, Any]]:
             "questions": [
                 {
                     "question_text": f"{words(rng, 5)}?",
-                    "question_number": place + 1,
+                    "question_number": position + 1,
                     "responses": [
                         {
                             "worker_id": "1",
@@ -42,7 +42,7 @@ def rows() -> list[dict[str, Any]]:
                         for _ in range(4)
                     ],
                 }
-                for place in range(5)
+                for position in range(5)
             ],
         }
         for number in range(STORIES)

@@ -162,9 +162,9 @@ def test_what_decides_stands_at_its_depth() -> None:
     for example in draw(task, 16384, number=10):
         name = json.loads(example.references[0])["name"]
         log = example.fields["context"]
-        place = log.index(f"was replaced by {name}") / len(log)
-        assert place == pytest.approx(example.depth, abs=0.05)
-        depths.append(place)
+        depth = log.index(f"was replaced by {name}") / len(log)
+        assert depth == pytest.approx(example.depth, abs=0.05)
+        depths.append(depth)
     assert min(depths) < 0.4
     assert max(depths) > 0.8
 
@@ -194,8 +194,8 @@ def test_a_search_for_words_finds_no_call(kind: str, length: int) -> None:
 
 def words(text: str) -> set[str]:
     """Return the stems of the words of a text that are not function words: their first four letters."""
-    found = set(re.findall("[a-z]+", text.lower())) - FUNCTION_WORDS
-    return {word[:4] for word in found if len(word) > 2}
+    other_words = set(re.findall("[a-z]+", text.lower())) - FUNCTION_WORDS
+    return {word[:4] for word in other_words if len(word) > 2}
 
 
 def test_questions_share_no_word_with_definitions_and_logs() -> None:

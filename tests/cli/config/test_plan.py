@@ -348,10 +348,10 @@ def test_an_error_of_a_server_names_the_files_key() -> None:
 def test_a_dry_run(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dry run sends and writes nothing and needs no key, and the commands that it prints do the same runs."""
     monkeypatch.delenv("MY_KEY")
-    found = plan(GOOD + "dry_run: true\n", server)
+    planned = plan(GOOD + "dry_run: true\n", server)
     assert server.calls == []
     assert not Path("prod_env/model_metadata.yaml").exists()
-    add, run = found.commands()
+    add, run = planned.commands()
     url = shlex.quote(server.address)
     header = "--header 'X-Key: $MY_KEY'"
     assert (
@@ -369,7 +369,7 @@ def test_a_dry_run(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         args.max_eval_instances,
         Path(args.output_path),
     )
-    assert [spec.name for spec in specs] == [spec.name for spec in found.specs]
+    assert [spec.name for spec in specs] == [spec.name for spec in planned.specs]
     assert {spec.name for spec in specs} == {
         f"{entry},model={model}"
         for entry in (
@@ -518,8 +518,8 @@ def test_ready_deployments_are_models(server: Server) -> None:
     """HELM knows the deployments of the package without files in the local path."""
     names = ["vllm/llama-3.1-8b-instruct", "openai/gpt-6-luna"]
     text = f"tasks: [aa_lcr]\nmodels: [{', '.join(names)}]\njudge: {{judges: [none]}}\n"
-    found = plan(text, server)
-    assert [spec.adapter_spec.model_deployment for spec in found.specs] == names
+    planned = plan(text, server)
+    assert [spec.adapter_spec.model_deployment for spec in planned.specs] == names
     assert (
         get_model_deployment(names[1]).client_spec.class_name
         == "helm_longctx.models.apis.OpenAIClient"

@@ -157,11 +157,11 @@ def compare(
 
 
 def published_rows(
-    found: Mapping[str, Mapping[str, list[File]]],
+    results: Mapping[str, Mapping[str, list[File]]],
 ) -> Iterator[list[str]]:
     """Yield model, task, length and score of each whole table of a plain run."""
     seen = set()
-    for models in found.values():
+    for models in results.values():
         for model, files in sorted(models.items()):
             # A table without the part "chat_template" is the run that the notebooks show.
             for file in sorted(files, key=lambda file: len(file.configuration)):
@@ -216,12 +216,16 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     clone = arguments.clone.resolve()
-    found = {}
+    comparisons = {}
     with tempfile.TemporaryDirectory() as name:
         unpack(clone, COMMITS["main"], "babilong", Path(name))
         for branch, commit in COMMITS.items():
-            found[branch], refused = compare(clone, commit, Path(name))
-            files = [file for each in found[branch].values() for file in each]
+            comparisons[branch], refused = compare(clone, commit, Path(name))
+            files = [
+                file
+                for comparison in comparisons[branch].values()
+                for file in comparison
+            ]
             outputs = sum(len(file.official) for file in files)
             same = sum(
                 a == b
@@ -245,7 +249,7 @@ def main() -> None:
                             f"  differs: {file.run.locations[row]}: {ours} instead of {official}"
                         )
     if arguments.write:
-        rows = [*published_rows(found), *printed_rows(clone)]
+        rows = [*published_rows(comparisons), *printed_rows(clone)]
         with (Path(package.__file__).parent / "published.csv").open(
             "w", encoding="utf-8", newline=""
         ) as file:

@@ -40,12 +40,12 @@ def main() -> None:
             *load_examples(task, Settings(None), DataRoot(Path(name), mirror=True))
         ]
     same = sum(
-        each.messages == row["messages"]
-        for each, row in zip(examples, rows, strict=True)
+        example.messages == row["messages"]
+        for example, row in zip(examples, rows, strict=True)
     )
     judged = sum(
-        [judge_prompt({**each.record, "prediction": row["model_output"]})] == prompts
-        for each, row, prompts in zip(examples, rows, asked, strict=True)
+        [judge_prompt({**example.record, "prediction": row["model_output"]})] == prompts
+        for example, row, prompts in zip(examples, rows, asked, strict=True)
     )
     print(
         f"{same} requests and {judged} requests to the judge of {len(rows)} are equal"

@@ -65,7 +65,7 @@ def main() -> None:
     print(
         f"{equal} of {sum(count for count, _ in prompts.values())} prompts are equal, in {len(prompts)} files"
     )
-    same = sum(score(*each[:3]) == each[3] for each in scores)
+    same = sum(score(*row[:3]) == row[3] for row in scores)
     print(f"{same} of {len(scores)} outputs have equal scores")
 
 

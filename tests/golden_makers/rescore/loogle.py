@@ -63,13 +63,13 @@ def main() -> None:
                 ] == prompt and example.references == [reference]
     print(f"{equal} of {sum(map(len, prompts.values()))} prompts are equal")
     scored = [output for output in outputs if output[3]]
-    found = [
+    all_scores = [
         BENCHMARK.task(t).score({"prediction": o, "references": [a]})
         for t, a, o, _ in scored
     ]
     same = sum(
-        [scores[name] for name in SIMILARITY] == each[3]
-        for scores, each in zip(found, scored, strict=True)
+        [scores[name] for name in SIMILARITY] == row[3]
+        for scores, row in zip(all_scores, scored, strict=True)
     )
     print(
         f"{same} of {len(scored)} outputs have equal scores; the official code fails for {len(outputs) - len(scored)}"

@@ -42,18 +42,18 @@ def main() -> None:
             load_examples(task, Settings(None), DataRoot(Path(folder), mirror=True))
         )
     equal = sum(
-        task.prompt(each).messages[0]["content"] == text
-        for each, text in zip(examples, inputs, strict=True)
+        task.prompt(row).messages[0]["content"] == text
+        for row, text in zip(examples, inputs, strict=True)
     )
     print(f"{equal} of {len(inputs)} inputs are equal")
-    found = [
+    all_scores = [
         [*task.score({"prediction": output, "references": texts}).values()]
         for texts, output, _ in scores
     ]
     same = sum(
         one == other
-        for values, each in zip(found, scores, strict=True)
-        for one, other in zip(values, each[2], strict=True)
+        for values, row in zip(all_scores, scores, strict=True)
+        for one, other in zip(values, row[2], strict=True)
     )
     print(f"{same} of {3 * len(scores)} scores of {len(scores)} summaries are equal")
 

@@ -23,8 +23,8 @@ def test_scores(text: str) -> None:
     """Every score of an entry's answers that the official code computes is the official one."""
     (task,) = parse_entry(BENCHMARKS, text).tasks
     for record, golden in zip(RECORDS[text], GOLDEN[text], strict=True):
-        found = task.scores(record)
-        assert {name: found[name] for name in golden} == pytest.approx(
+        scored = task.scores(record)
+        assert {name: scored[name] for name in golden} == pytest.approx(
             golden, rel=0, abs=1e-12
         ), record["id"]
 

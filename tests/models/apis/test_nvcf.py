@@ -86,7 +86,7 @@ def test_polls_that_are_redirected() -> None:
 
 def test_probe(cloud: Cloud) -> None:
     """A cloud function has no list of models, but `models add` finds out which requests it answers."""
-    found = probe(
+    server = probe(
         cloud.function,
         name="my/m",
         model="m",
@@ -94,10 +94,10 @@ def test_probe(cloud: Cloud) -> None:
         api_key_env="NVCF_TEST_KEY",
         nvcf=True,
     )
-    assert found.routes == ("chat",)
-    assert found.client_spec()["args"]["nvcf"] is True
+    assert server.routes == ("chat",)
+    assert server.client_spec()["args"]["nvcf"] is True
     assert (
-        OpenAIClient(BlackHoleCacheConfig(), **found.client_spec()["args"])
+        OpenAIClient(BlackHoleCacheConfig(), **server.client_spec()["args"])
         .make_request(REQUEST)
         .success
     )

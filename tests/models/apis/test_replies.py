@@ -27,7 +27,6 @@ from helm_longctx.models.results import (
     is_output_cut,
     usage_of,
 )
-from helm_longctx.redaction import logs
 from helm_longctx.run_settings import JUDGE_WAIT, MAX_COST, PRICES
 from helm_longctx.runner.follow_up import join_answers
 from helm_longctx.runner.score_log import find_reasons
@@ -54,7 +53,6 @@ CLIENTS = {
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.01")
     monkeypatch.setenv(JUDGE_WAIT, "0.01")
-    logs.warn_once.cache_clear()
 
 
 def arguments(kind: str, server: Hostile) -> dict[str, Any]:
@@ -123,19 +121,19 @@ def blocks(
     *contents: tuple[dict[str, Any], list[Any]], reason: str = "end_turn"
 ) -> list[Any]:
     """Return a stream of Anthropic's protocol with blocks and the deltas of each block."""
-    found: list[Any] = [
+    events: list[Any] = [
         {"type": "message_start", "message": {"model": "m", "content": []}}
     ]
     for number, (block, deltas) in enumerate(contents):
-        found.append(
+        events.append(
             {"type": "content_block_start", "index": number, "content_block": block}
         )
-        found += [
+        events += [
             {"type": "content_block_delta", "index": number, "delta": delta}
             for delta in deltas
         ]
     return [
-        *found,
+        *events,
         {
             "type": "message_delta",
             "delta": {"stop_reason": reason},
@@ -502,12 +500,15 @@ def test_any_usage(usage: Any) -> None:
             REQUEST, {**WHOLE[kind], "usage": usage}
         )
         assert failure_of(result) is None
-        if found := usage_of(result):
+        if reported := usage_of(result):
             assert all(
                 isinstance(count, int) and 0 <= count <= 3 * MOST_TOKENS
-                for count in vars(found).values()
+                for count in vars(reported).values()
             )
-            assert found.cached_tokens + found.cache_write_tokens <= found.input_tokens
+            assert (
+                reported.cached_tokens + reported.cache_write_tokens
+                <= reported.input_tokens
+            )
 
 
 def test_stored_counts_that_are_none() -> None:
@@ -628,12 +629,12 @@ def test_prompts_that_the_server_cuts(
         run = make_run(
             tmp_path, ENTRY.replace(":", ":task=json_kv,", 1) + name, cache=False
         )
-    found = {
+    values = {
         value
         for (statistic, *_), value in means(run).items()
         if statistic == "prompt_cut_by_server"
     }
-    assert found == ({float(is_cut)} if is_cut is not None else set())
+    assert values == ({float(is_cut)} if is_cut is not None else set())
     assert ("the server has cut 3 of 3 prompts" in caplog.text) == bool(is_cut)
     assert ("further cut prompts are only counted" in caplog.text) == bool(is_cut)
     assert ("prompts that the server cut: 100 %" in find_reasons(run)) == bool(is_cut)

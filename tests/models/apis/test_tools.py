@@ -27,12 +27,12 @@ def piece(
         if name is None
         else {"name": name, "arguments": arguments}
     )
-    found: dict[str, Any] = {"type": "function", "function": function}
+    tool: dict[str, Any] = {"type": "function", "function": function}
     if index is not None:
-        found["index"] = index
+        tool["index"] = index
     if id is not None:
-        found["id"] = id
-    return found
+        tool["id"] = id
+    return tool
 
 
 TWO = [("a", "open", {"at": 1}), ("b", "find", {"text": "x"})]

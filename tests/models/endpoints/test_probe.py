@@ -47,8 +47,8 @@ VLLM = models(
 def test_models_routes(listed: Route, context: int | None) -> None:
     """The context is read where the server gives it, and a server without a usable list of models is asked anyway."""
     with scripted({**ROUTES, "/v1/models": listed}) as server:
-        found = probe(server.address, name="my/llama")
-    assert (found.model, found.context, found.routes) == (
+        endpoint = probe(server.address, name="my/llama")
+    assert (endpoint.model, endpoint.context, endpoint.routes) == (
         "llama",
         context,
         ("chat", "completions"),
@@ -58,20 +58,20 @@ def test_models_routes(listed: Route, context: int | None) -> None:
 def test_one_model_needs_no_name() -> None:
     """The only model of a server is used whatever name the user gives, and its hub name and its headers are kept."""
     with scripted({**ROUTES, "/v1/models": VLLM}) as server:
-        found = probe(
+        endpoint = probe(
             f"{server.address}/v1/chat/completions",
             name="my/model",
             headers={"X-Team": "nlp"},
         )
-    assert (found.model, found.source, found.url) == (
+    assert (endpoint.model, endpoint.source, endpoint.url) == (
         "llama",
         "meta-llama/Llama-3.1-8B",
         f"{server.address}/v1",
     )
-    assert found.client_spec() == {
+    assert endpoint.client_spec() == {
         "class_name": "helm_longctx.models.apis.OpenAIClient",
         "args": {
-            "base_url": found.url,
+            "base_url": endpoint.url,
             "model": "llama",
             "form": "both",
             "headers": {"X-Team": "nlp"},
@@ -124,14 +124,14 @@ def test_a_base_model_without_a_chat_template() -> None:
 def test_anthropic_protocol() -> None:
     """The address of an Anthropic server ends before `/v1`, and the server only chats."""
     with scripted({"/v1/messages": MESSAGE, "/v1/models": VLLM}) as server:
-        found = probe(f"{server.address}/v1/messages", api="anthropic")
-        assert (found.url, found.routes, found.context) == (
+        endpoint = probe(f"{server.address}/v1/messages", api="anthropic")
+        assert (endpoint.url, endpoint.routes, endpoint.context) == (
             server.address,
             ("chat",),
             32768,
         )
         assert (
-            found.client_spec()["class_name"]
+            endpoint.client_spec()["class_name"]
             == "helm_longctx.models.apis.AnthropicClient"
         )
         with pytest.raises(InputError, match="type='both' is invalid; give chat"):
@@ -307,13 +307,15 @@ def test_headers_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable in a header is replaced when the header is sent, and is kept as a variable in the entry."""
     monkeypatch.setenv("GATEWAY", "gw-0123456789")
     with scripted(ROUTES) as server:
-        found = probe(
+        endpoint = probe(
             server.address, model="m", headers={"X-Gateway": "Token $GATEWAY"}
         )
         assert {headers.get("X-Gateway") for headers in server.headers} == {
             "Token gw-0123456789"
         }
-        assert found.client_spec()["args"]["headers"] == {"X-Gateway": "Token $GATEWAY"}
+        assert endpoint.client_spec()["args"]["headers"] == {
+            "X-Gateway": "Token $GATEWAY"
+        }
         with pytest.raises(
             InputError, match="the environment variable ABSENT is not set"
         ):
@@ -356,16 +358,16 @@ def test_models_that_only_stream(words: str) -> None:
     with scripted(
         {"/v1/models": (200, {"data": [{"id": "m"}]}), "/v1/chat/completions": answer}
     ) as server:
-        found = probe(server.address, name="corp/m")
-    assert found.routes == ("chat",)
-    assert "'stream' is sent as True" in found.refused
+        endpoint = probe(server.address, name="corp/m")
+    assert endpoint.routes == ("chat",)
+    assert "'stream' is sent as True" in endpoint.refused
 
 
 def test_parameters_that_are_refused() -> None:
     """Refused parameters are left out or renamed as in a run, and are reported."""
     with scripted({"/v1/chat/completions": picky}) as server:
-        found = probe(server.address, model="m")
-    assert found.refused == (
+        endpoint = probe(server.address, model="m")
+    assert endpoint.refused == (
         "'max_tokens' is sent as 'max_completion_tokens'",
         "'temperature' is not sent",
     )

@@ -43,10 +43,10 @@ ENTRY = "helmet_recall:task=json_kv,length=128k,model=longctx/null"
 
 def linked(run: Path, text: str) -> str:
     """Return the whole text of the first link in a shown input."""
-    found = re.search(r'href="benchmark_output/runs/([^"]+)"', text)
-    assert found
+    match = re.search(r'href="benchmark_output/runs/([^"]+)"', text)
+    assert match
     return gzip.decompress(
-        (run.parent.parent / unquote(html.unescape(found[1]))).read_bytes()
+        (run.parent.parent / unquote(html.unescape(match[1]))).read_bytes()
     ).decode()
 
 

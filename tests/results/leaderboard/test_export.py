@@ -195,17 +195,17 @@ def test_answers_say_what_went_wrong(tmp_path: Path) -> None:
     name = {"split": "test", "sub_split": "json_kv"}
     rows[0]["stats"] = [{"name": {"name": "request_too_long", **name}, "mean": 1.0}]
     rows[1]["stats"] += [
-        {"name": {"name": each, **name}, "mean": value}
-        for each, value in (("depth", 0.5), ("input_tokens", 321.0))
+        {"name": {"name": statistic, **name}, "mean": value}
+        for statistic, value in (("depth", 0.5), ("input_tokens", 321.0))
     ]
     for stem, content in (("scenario_state", states), ("per_instance_stats", rows)):
         (run / f"{stem}.json").write_text(json.dumps(content, indent=2))
-    found = [
+    exported = [
         (row.error, row.failure, row.score, row.depth, row.tokens)
         for row in answers(read_suite(tmp_path, BENCHMARKS).results, BENCHMARKS)
     ]
-    assert found[0][:3] == ("too many tokens", "request_too_long", None)
-    assert found[1] == ("", "", 1.0, 0.5, 321)
+    assert exported[0][:3] == ("too many tokens", "request_too_long", None)
+    assert exported[1] == ("", "", 1.0, 0.5, 321)
 
 
 def test_versions_are_exported(tmp_path: Path) -> None:

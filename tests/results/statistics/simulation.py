@@ -105,9 +105,10 @@ def coverage(case: Case, rounds: int, seed: int) -> float:
     """Return the share of the rounds in which the interval contains the expected value."""
     random = np.random.default_rng(seed)
     groups = case.groups
-    found = (mean_interval(case.draw(random), groups) for _ in range(rounds))
+    intervals = (mean_interval(case.draw(random), groups) for _ in range(rounds))
     return (
-        sum(interval.low <= case.mean <= interval.high for interval in found) / rounds
+        sum(interval.low <= case.mean <= interval.high for interval in intervals)
+        / rounds
     )
 
 
@@ -139,11 +140,11 @@ def false_positives(case: Case, rounds: int, seed: int) -> float:
     """Return the share of the rounds in which two equally good models are told apart."""
     random = np.random.default_rng(seed)
     groups = case.groups
-    found = (
+    comparisons = (
         compare_pairs(case.draw(random), case.draw(random), groups)
         for _ in range(rounds)
     )
-    return sum(comparison.p_value < 0.05 for comparison in found) / rounds
+    return sum(comparison.p_value < 0.05 for comparison in comparisons) / rounds
 
 
 def effect_coverage(case: Case, rounds: int, seed: int) -> float:
@@ -151,12 +152,15 @@ def effect_coverage(case: Case, rounds: int, seed: int) -> float:
     random = np.random.default_rng(seed)
     groups = case.groups
     worse = case._replace(mean=max(case.mean - 0.15, case.mean / 4))
-    found = (
+    comparisons = (
         compare_pairs(case.draw(random), worse.draw(random), groups).effect
         for _ in range(rounds)
     )
     return (
-        sum(effect.low <= case.mean - worse.mean <= effect.high for effect in found)
+        sum(
+            effect.low <= case.mean - worse.mean <= effect.high
+            for effect in comparisons
+        )
         / rounds
     )
 

@@ -48,10 +48,10 @@ def test_differences_of_one_size_agree_with_the_exact_test(
     from statsmodels.stats.contingency_tables import mcnemar
 
     scores = np.array([1] * wins + [-1] * losses + [0] * 50)
-    found = compare_pairs(scores, np.zeros(len(scores))).p_value
+    p_value = compare_pairs(scores, np.zeros(len(scores))).p_value
     exact = mcnemar([[50, wins], [losses, 0]], exact=True).pvalue
     assert exact == pytest.approx(min(1.0, binomtest(wins, wins + losses).pvalue))
-    assert exact / 2.2 <= found <= max(1.6 * exact, exact**0.75)
+    assert exact / 2.2 <= p_value <= max(1.6 * exact, exact**0.75)
 
 
 def test_many_differences_agree_with_scipy() -> None:
@@ -105,7 +105,11 @@ def test_the_p_value_agrees_with_the_interval(
 
 INTERVALS = st.tuples(
     st.floats(0.1, 0.9), st.floats(0, 0.1), st.floats(0, 0.1), st.integers(0, 900)
-).map(lambda each: Interval(each[0], each[0] - each[1], each[0] + each[2], each[3]))
+).map(
+    lambda numbers: Interval(
+        numbers[0], numbers[0] - numbers[1], numbers[0] + numbers[2], numbers[3]
+    )
+)
 
 
 @given(INTERVALS, INTERVALS)
@@ -224,8 +228,8 @@ def test_differences_of_rounding_are_ties(
     difference: float, expected: tuple[int, int, int]
 ) -> None:
     """A difference counts as a win or a loss only if it is larger than what rounding makes."""
-    found = compare_pairs([max(difference, 0.0)], [max(-difference, 0.0)])
-    assert (found.wins, found.losses, found.ties) == expected
+    comparison = compare_pairs([max(difference, 0.0)], [max(-difference, 0.0)])
+    assert (comparison.wins, comparison.losses, comparison.ties) == expected
 
 
 def test_parts_have_their_weights_whatever_their_sizes() -> None:
@@ -234,9 +238,14 @@ def test_parts_have_their_weights_whatever_their_sizes() -> None:
         Pairs([1, 1, 0, 0], [0, 0, 0, 0], "abcd", 0.25),
         Pairs([0.0], [1.0], "e", 0.75),
     ]
-    found = compare_parts(parts)
-    assert found.effect.mean == pytest.approx(0.25 * 0.5 - 0.75)
-    assert (found.wins, found.losses, found.ties, found.effect.n) == (2, 1, 2, 5)
+    comparison = compare_parts(parts)
+    assert comparison.effect.mean == pytest.approx(0.25 * 0.5 - 0.75)
+    assert (
+        comparison.wins,
+        comparison.losses,
+        comparison.ties,
+        comparison.effect.n,
+    ) == (2, 1, 2, 5)
 
 
 def test_holm() -> None:
@@ -331,14 +340,14 @@ def test_means_with_failures_hold_in_each_case() -> None:
         decide_all([compare_intervals_with_failures(own, other, 0.0, 0.0)])[0].verdict
         == "better"
     )
-    found = compare_intervals_with_failures(own, other, 0.25, 0.0)
-    assert found.failures is not None
-    assert found.failures.as_wrong.effect.mean == pytest.approx(0.9 * 0.75 - 0.7)
-    assert decide_all([found])[0].verdict == FAILURES_DECIDE
+    comparison = compare_intervals_with_failures(own, other, 0.25, 0.0)
+    assert comparison.failures is not None
+    assert comparison.failures.as_wrong.effect.mean == pytest.approx(0.9 * 0.75 - 0.7)
+    assert decide_all([comparison])[0].verdict == FAILURES_DECIDE
 
 
 def test_shares_that_a_sign_test_finds() -> None:
-    """Six signs must all be positive, so 97 % of them are found with 80 %; with five nothing is."""
+    """Six signs must all be positive, so 97 % of them are comparison with 80 %; with five nothing is."""
     assert smallest_shares(6, 0.025) == (0.97, 0.97)
     assert smallest_shares(5, 0.025) == (None, None)
     exact, noisy = smallest_shares(20, 0.025)

@@ -45,10 +45,13 @@ def test_what_cannot_be_correlated() -> None:
 @pytest.mark.parametrize("n", [4, 5, 10, 30])
 def test_a_perfect_order_is_not_certain(n: int) -> None:
     """The interval of a perfect correlation has a width, and its p-value is 2 / n!, which is 0.017 for five models."""
-    for found in (spearman(range(n), range(n)), spearman(range(n), range(n)[::-1])):
-        assert found.p_value == pytest.approx(2 / math.factorial(n))
-        assert found.high - found.low > 1e-4
-        assert found.low <= found.rho <= found.high
+    for correlation in (
+        spearman(range(n), range(n)),
+        spearman(range(n), range(n)[::-1]),
+    ):
+        assert correlation.p_value == pytest.approx(2 / math.factorial(n))
+        assert correlation.high - correlation.low > 1e-4
+        assert correlation.low <= correlation.rho <= correlation.high
 
 
 @pytest.mark.parametrize("n", [5, 10, 30])
@@ -107,9 +110,9 @@ def test_many_models_have_the_critical_values_of_tables(
 ) -> None:
     """The p-value without ties falls below a level at the critical value that tables print (Zar 1984, table B.20)."""
     squares = round((1 - critical) * n * (n**2 - 1) / 6 / 2) * 2
-    found = spearman(range(n), order_with(n, squares))
-    assert found.rho == pytest.approx(critical, abs=6e-4)
-    assert found.p_value <= level
+    correlation = spearman(range(n), order_with(n, squares))
+    assert correlation.rho == pytest.approx(critical, abs=6e-4)
+    assert correlation.p_value <= level
     assert spearman(range(n), order_with(n, squares + 2)).p_value > level
 
 
@@ -166,7 +169,7 @@ def test_rulers_effective_length_and_means(model: str) -> None:
     """Effective lengths are those that RULER prints, and means differ from its means only by rounded digits."""
     printed, scores, means = RULER[model]
     by_length = {
-        4096 << place: float(score) / 100 for place, score in enumerate(scores.split())
+        4096 << power: float(score) / 100 for power, score in enumerate(scores.split())
     }
     assert effective_length(by_length, 0.856) == printed
     assert length_means(by_length) == pytest.approx(
@@ -180,10 +183,10 @@ def test_lengths() -> None:
     assert effective_length(scores, 0.99) is None
     assert effective_length(scores, share_of_shortest(scores)) == 8192
     assert effective_length({}, 0.5) is None
-    found = drop(
+    loss = drop(
         {8192: Interval(0.5, 0.46, 0.54, 10), 4096: Interval(0.9, 0.87, 0.93, 20)}
     )
-    assert (found.mean, found.low, found.high, found.n) == pytest.approx(
+    assert (loss.mean, loss.low, loss.high, loss.n) == pytest.approx(
         (0.4, 0.35, 0.45, 30)
     )
 
@@ -213,20 +216,20 @@ def test_the_true_effective_length_is_possible(
 ) -> None:
     """The lengths that are possible contain the true one, 8k, in at least 92 % of 200 samples, and not all of them."""
     random = np.random.default_rng(3)
-    found = 0
+    count = 0
     sizes = 0
     for _ in range(200):
         chances = zip(
             (4, 8, 16, 32), (score, *(part * score for part in curve)), strict=True
         )
         intervals = {
-            length: mean_interval((random.random(100) < each).astype(float))
-            for length, each in chances
+            length: mean_interval((random.random(100) < chance).astype(float))
+            for length, chance in chances
         }
         possible = possible_lengths(intervals)
-        found += 8 in possible
+        count += 8 in possible
         sizes += len(possible)
-    assert found >= 184
+    assert count >= 184
     assert sizes < 200 * 4
 
 
@@ -261,6 +264,6 @@ def test_all_pairs_are_those_of_two_columns() -> None:
 @pytest.mark.parametrize("n", [2_000, 10_000])
 def test_a_perfect_order_of_many(n: int) -> None:
     """A correlation of thousands of values has a p-value near 0, and no error."""
-    found = spearman(range(n), range(n))
-    assert found.rho == pytest.approx(1)
-    assert 0 <= found.p_value < 1e-12
+    correlation = spearman(range(n), range(n))
+    assert correlation.rho == pytest.approx(1)
+    assert 0 <= correlation.p_value < 1e-12

@@ -25,7 +25,7 @@ def rate(
 ) -> tuple[float, float]:
     """Return how often right and wrong answers are found to be above a threshold, and the mean number of answers."""
     random = np.random.default_rng(1)
-    found = 0
+    count = 0
     counts = 0
     for row in random.random((rounds, MOST)) < chance:
         test = DeadlineTest(expected, -threshold, MOST, ERROR)
@@ -33,9 +33,9 @@ def rate(
             if test.is_above:
                 break
             test.add(float(answer) - threshold)
-        found += test.is_above
+        count += test.is_above
         counts += test.count
-    return found / rounds, counts / rounds
+    return count / rounds, counts / rounds
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_the_error_is_kept_and_the_power_is_nearly_the_largest(
         if binom.sf(number - 1, MOST, threshold) <= ERROR
     )
     largest = binom.sf(needed - 1, MOST, chance)
-    found, count = rate(expected, threshold, chance)
-    assert found >= largest - 0.01 - 0.03  # 0.03 is the noise of 400 rounds
+    error_rate, count = rate(expected, threshold, chance)
+    assert error_rate >= largest - 0.01 - 0.03  # 0.03 is the noise of 400 rounds
     assert count < 0.75 * MOST
     assert rate(expected, threshold, threshold)[0] <= ERROR + 0.025
 
@@ -87,13 +87,13 @@ def test_a_wrong_expectation_costs_no_certainty() -> None:
     graded = np.random.default_rng(2).choice(
         [0.0, 0.5, 1.0], (400, MOST), p=[0.5, 0.4, 0.1]
     )
-    found = 0
+    count = 0
     for row in graded:
         test = DeadlineTest(expected, -0.3, MOST, ERROR)
         for score in row:
             test.add(float(score) - 0.3)
-        found += test.is_above
-    assert found / 400 <= ERROR + 0.025
+        count += test.is_above
+    assert count / 400 <= ERROR + 0.025
 
 
 @settings(max_examples=30, deadline=None)
@@ -130,9 +130,9 @@ def test_the_soonest_decision() -> None:
 
 def test_values_that_are_near_are_one() -> None:
     """Outcomes that are nearly equal are taken together, with their mean and their probability."""
-    found = collect_outcomes([0.51, 0.53, -0.48], [1, 1, 2])
-    assert found.values == (-0.48, 0.52)
-    assert found.chances == (0.5, 0.5)
+    outcomes = collect_outcomes([0.51, 0.53, -0.48], [1, 1, 2])
+    assert outcomes.values == (-0.48, 0.52)
+    assert outcomes.chances == (0.5, 0.5)
     # Two values are exact, because a stake that misses the goal by little needs one more value.
     assert collect_outcomes([1 / 3, -2 / 3], [0.123, 0.877]).values == (-2 / 3, 1 / 3)
     assert collect_outcomes([1 / 3, -2 / 3, 0], [1, 1, 1]).values == (-0.67, 0, 0.33)

@@ -48,10 +48,10 @@ def test_intervals_cover(kind: str, clusters: int, size: int) -> None:
     nominal = 0.90 if kind == "right or wrong" else 0.93
     allowance = 2.6 * math.sqrt(nominal * (1 - nominal) / ROUNDS)
     for case in cases(kind, clusters, size):
-        found = coverage(case, ROUNDS, seed=3)
-        assert found >= nominal - allowance, case
+        covered = coverage(case, ROUNDS, seed=3)
+        assert covered >= nominal - allowance, case
         if clusters >= 100 and case.mean == 0.5:
-            assert found <= 0.97 + allowance, case
+            assert covered <= 0.97 + allowance, case
 
 
 @pytest.mark.parametrize("clusters", [5, 10])
@@ -79,8 +79,8 @@ def test_the_mean_of_halves_has_the_exact_interval_of_its_size(
     tasks = [Interval(0.5, *wilson(0.5, size, 1.959964), round(size)) for size in sizes]
     right = len(sizes) ** 2 / sum(1 / size for size in sizes) / 2
     ends = beta.ppf(0.025, right, right + 1), beta.ppf(0.975, right + 1, right)
-    found = mean_of_means(tasks)
-    assert (found.low, found.high) == pytest.approx(ends, abs=1e-4)
+    mean = mean_of_means(tasks)
+    assert (mean.low, mean.high) == pytest.approx(ends, abs=1e-4)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.9])
@@ -232,8 +232,8 @@ def test_equal_tasks_are_one_sample() -> None:
     from scipy.stats import binomtest
 
     expected = binomtest(320, 400).proportion_ci(method="exact")
-    found = mean_of_means([mean_interval([1] * 80 + [0] * 20)] * 4)
-    assert (found.low, found.high) == pytest.approx(
+    mean = mean_of_means([mean_interval([1] * 80 + [0] * 20)] * 4)
+    assert (mean.low, mean.high) == pytest.approx(
         (expected.low, expected.high), abs=0.001
     )
 
@@ -265,10 +265,7 @@ def test_all_but_one_right(sizes: tuple[int, ...], place: int) -> None:
     assert mean_of_means(tasks).high == 1
     assert mean_of_means([mean_of_means(one_wrong[:1] * 2)] * 2).high < 1 or place
     mirrored = mean_of_means(
-        [
-            Interval(1 - each.mean, 1 - each.high, 1 - each.low, each.n)
-            for each in one_wrong
-        ]
+        [Interval(1 - row.mean, 1 - row.high, 1 - row.low, row.n) for row in one_wrong]
     )
     assert (mirrored.low, mirrored.high) == pytest.approx((0, 1 - mean.low))
 
@@ -298,9 +295,9 @@ def test_small_tasks_without_an_error_do_not_make_the_interval_narrow() -> None:
     """Small tasks whose answers all happen to be right count with the variance of the others."""
     large = [mean_interval([1] * 480 + [0] * 20)] * 7
     narrow = mean_of_means(large)
-    found = mean_of_means([*large, *[mean_interval([1] * 10)] * 6])
+    mean = mean_of_means([*large, *[mean_interval([1] * 10)] * 6])
     # Each small task with an error or two would have a score of 90 or 80 %.
-    assert found.low < found.mean - 2 * (narrow.mean - narrow.low)
+    assert mean.low < mean.mean - 2 * (narrow.mean - narrow.low)
 
 
 def test_shared_texts_never_make_an_interval_narrower() -> None:
@@ -308,11 +305,11 @@ def test_shared_texts_never_make_an_interval_narrower() -> None:
     groups = [f"book {number}" for number in range(40)]
     one = np.array([1.0, 0.0] * 20)
     other = np.array([0.1, 0.9] * 20)
-    intervals = [mean_interval(each, groups) for each in (one, other)]
+    intervals = [mean_interval(interval, groups) for interval in (one, other)]
     assert mean_over_tasks([one, other], [groups, groups]) == mean_of_means(intervals)
-    errors = [standard_error(each, groups) for each in (one, other)]
+    errors = [standard_error(value, groups) for value in (one, other)]
     assert error_of_means(
-        errors, [cluster_errors(each, groups) for each in (one, other)]
+        errors, [cluster_errors(interval, groups) for interval in (one, other)]
     ) == error_of_means(errors)
 
 
@@ -332,8 +329,8 @@ def test_few_clusters_have_the_variance_of_a_sample() -> None:
     )
     information = float((errors**2).sum() ** 2 / (errors**4).sum()) / design
     ratio = (information * (errors**2).sum() / (15 * 0.24) + 1) / (information + 1)
-    found = mean_interval(few, np.repeat(range(3), 5).tolist())
-    assert (found.low, found.high) == pytest.approx(
+    interval = mean_interval(few, np.repeat(range(3), 5).tolist())
+    assert (interval.low, interval.high) == pytest.approx(
         wilson(0.4, 15 / (design * ratio), t_quantile(2))
     )
 

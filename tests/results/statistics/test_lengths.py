@@ -127,14 +127,14 @@ def test_the_area_is_that_of_trapezoids() -> None:
 
 def test_the_drop_combines_opposite_ends() -> None:
     """The lower end of the drop is that of a low first score and a high last one."""
-    found = drop(
+    loss = drop(
         {
             4: Interval(0.9, 0.86, 0.95, 10),
             8: Interval(0.0, 0.0, 1.0, 5),
             16: Interval(0.5, 0.38, 0.53, 30),
         }
     )
-    assert found.mean == pytest.approx(0.4)
-    assert found.mean - found.low == pytest.approx(0.05)
-    assert found.high - found.mean == pytest.approx(0.13)
-    assert found.n == 40
+    assert loss.mean == pytest.approx(0.4)
+    assert loss.mean - loss.low == pytest.approx(0.05)
+    assert loss.high - loss.mean == pytest.approx(0.13)
+    assert loss.n == 40

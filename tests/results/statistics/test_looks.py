@@ -33,11 +33,11 @@ def test_all_looks_together_have_the_error(
     walk = np.zeros(rounds)
     passed = np.zeros(rounds, bool)
     before = 0
-    for place, size in enumerate(sizes):
+    for look, size in enumerate(sizes):
         walk += random.normal(size=rounds) * np.sqrt(size - before)
         before = size
         passed |= walk / np.sqrt(size) > quantile_of(
-            level_of_look(sizes[: place + 1], error, first)
+            level_of_look(sizes[: look + 1], error, first)
         )
         spent = error * (1 - (1 - first) * sizes[0] / size)
         assert passed.mean() == pytest.approx(spent, abs=0.0013)
@@ -82,11 +82,11 @@ def test_a_comparison_after_looks_agrees_with_its_interval(
     """After looks, the p-value is below 0.05 if and only if the interval excludes 0, and it is larger than without looks."""
     a = np.repeat([1.0, 0.0, 0.5], [wins, 2, 60 - wins - 2])
     part = Pairs(a, np.where(a == 0.5, 0.5, 1 - a), range(60), 1.0)
-    found = compare_parts([part], looks)
+    comparison = compare_parts([part], looks)
     once = compare_parts([part])
-    assert (found.p_value < 0.05) == (found.effect.low > 0)
-    assert found.p_value > once.p_value
-    assert found.effect.low < once.effect.low
-    assert found.p_value == pytest.approx(
+    assert (comparison.p_value < 0.05) == (comparison.effect.low > 0)
+    assert comparison.p_value > once.p_value
+    assert comparison.effect.low < once.effect.low
+    assert comparison.p_value == pytest.approx(
         2 * min(0.5, p_value_of_looks(once.p_value / 2, looks, FIRST_OF_ROUNDS))
     )

@@ -184,12 +184,12 @@ def find_missing(wins: int, losses: int, ties: int, margin: float) -> tuple[int,
         for _ in range(60)
     ]
     looks = {"": [n]}
-    found = [
-        decide_drops({"": pairs(*each)}, margin, 0.0, looks)[""].verdict
+    decisions = [
+        decide_drops({"": pairs(*instance)}, margin, 0.0, looks)[""].verdict
         is not Verdict.UNDECIDED
-        for each in drawn
+        for instance in drawn
     ]
-    return n + drop.more, float(np.mean(found))
+    return n + drop.more, float(np.mean(decisions))
 
 
 def test_the_number_of_missing_instances_is_enough() -> None:
@@ -220,9 +220,9 @@ def test_errors_at_the_margin_are_exact(margin: float, more: float) -> None:
             np.array([1.0, -1.0, 0.0]) / size, np.full(3, 1 / size), drawn.astype(float)
         )
         statistics = margin_statistics(kinds, -margin)
-        for found in (statistics > 1.96, statistics < -1.96):
+        for is_decided in (statistics > 1.96, statistics < -1.96):
             # Three standard errors of the simulation are added.
-            assert times[found].sum() / 40_000 <= 0.025 + 0.0024
+            assert times[is_decided].sum() / 40_000 <= 0.025 + 0.0024
 
 
 def look_again(
@@ -235,9 +235,11 @@ def look_again(
     while len(sizes) <= looks:
         sizes.append(150 if len(sizes) == 1 else sizes[-1] * 3 // 2)
         counts = counts + random.multinomial(sizes[-1] - sizes[-2], shares)
-        found = decide_drops({"": pairs(*counts)}, margin, 0.0, {"": sizes[1:-1]})[""]
-        if found.verdict is not Verdict.UNDECIDED:
-            return found.verdict
+        decisions = decide_drops({"": pairs(*counts)}, margin, 0.0, {"": sizes[1:-1]})[
+            ""
+        ]
+        if decisions.verdict is not Verdict.UNDECIDED:
+            return decisions.verdict
     return Verdict.UNDECIDED
 
 
@@ -248,9 +250,9 @@ def test_looking_again_keeps_the_error() -> None:
     the error over the looks, 9 % pass. `python -m bench.decisions gate` has thousands of rounds.
     """
     random = np.random.default_rng(3)
-    found = [look_again(random, 0.05, 0.05, 6) for _ in range(100)]
-    assert found.count(Verdict.NO_WORSE) <= 7
-    assert found.count(Verdict.WORSE) <= 7
+    decisions = [look_again(random, 0.05, 0.05, 6) for _ in range(100)]
+    assert decisions.count(Verdict.NO_WORSE) <= 7
+    assert decisions.count(Verdict.WORSE) <= 7
     equal = [look_again(random, 0.0, 0.05, 6) for _ in range(20)]
     assert equal.count(Verdict.NO_WORSE) >= 18
 
@@ -300,13 +302,13 @@ def test_the_planned_sample_has_the_power(
     """The sample that is needed has the wanted power, also if the tasks round up."""
     size = clusters_needed(((1.0, 100),), changed, margin, power, 0.025)
     for more in (0, 1):
-        found = power_to_pass(
+        chance_to_pass = power_to_pass(
             ((1.0, size + more),),
             changed_outcomes(changed),
             margin,
             level_of_look((1,), 0.025),
         )
-        assert found >= power
+        assert chance_to_pass >= power
 
 
 def test_a_drop_at_a_depth_is_found() -> None:
@@ -338,15 +340,15 @@ def test_the_visible_drop_is_found() -> None:
     """The drop that a sample is said to see at a depth is suspect about as often as the power says."""
     random = np.random.default_rng(6)
     drop = visible_drop(120, 0.05, 3, 0.8)
-    found = 0
+    count = 0
     for _ in range(60):
         parts = {
             name: pairs(*random.multinomial(120, [0.025, 0.025 + loss, 0.95 - loss]))
             for name, loss in (("beginning", 0.0), ("middle", drop), ("end", 0.0))
         }
         middle = decide_drops(parts, 0.05, 0.0, depths=list(parts))["middle"]
-        found += middle.is_suspect or middle.is_worse
-    assert found / 60 > 0.6
+        count += middle.is_suspect or middle.is_worse
+    assert count / 60 > 0.6
 
 
 def test_a_single_cluster_decides_nothing() -> None:
@@ -381,7 +383,7 @@ def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(
     """The tasks keep the ratio of their clusters, whatever their number is, and tasks of one size need what one task needs."""
     needed = [
         clusters_needed(
-            tuple((1 / len(ratio), factor * each) for each in ratio),
+            tuple((1 / len(ratio), factor * value) for value in ratio),
             0.1,
             0.1,
             0.8,

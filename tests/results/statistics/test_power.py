@@ -37,11 +37,11 @@ def test_detectable_differences_are_those_of_statsmodels(n: int) -> None:
 
     paired = 0.3 * TTestPower().solve_power(nobs=n, power=POWER, alpha=0.05)
     independent = 0.5 * TTestIndPower().solve_power(nobs1=n, power=POWER, alpha=0.05)
-    for found, expected in (
+    for planned, expected in (
         (detectable_difference([sample(0.09, n, is_paired=True)]), paired),
         (detectable_difference([sample(0.25, n)]), independent),
     ):
-        assert expected < found < (1.03 + 2 / math.sqrt(n)) * expected
+        assert expected < planned < (1.03 + 2 / math.sqrt(n)) * expected
 
 
 @pytest.mark.parametrize("spread", [Spread(0.25, 0.0, True), Spread(0.2, 0.3, False)])
@@ -62,8 +62,8 @@ def test_samples_needed(spread: Spread, difference: float) -> None:
 def test_clusters_count_by_their_correlation() -> None:
     """Many clusters count as one question each if their correlation is 1, and their questions count if it is 0."""
     whole, none = (
-        detectable_difference([PairedQuestions(Spread(0.25, each, False), 6000, 1000)])
-        for each in (1.0, 0.0)
+        detectable_difference([PairedQuestions(Spread(0.25, score, False), 6000, 1000)])
+        for score in (1.0, 0.0)
     )
     assert whole == pytest.approx(detectable_difference([sample(0.25, 1000)]), rel=0.02)
     assert none == pytest.approx(detectable_difference([sample(0.25, 6000)]), rel=0.02)
@@ -103,8 +103,8 @@ CASES = [
 @pytest.mark.parametrize("mean", [0.5, 0.9, 0.98])
 def test_a_planned_sample_has_its_power(name: str, task: Task, mean: float) -> None:
     """At least four of five comparisons with other questions find the difference, also in unequal clusters (before: 13 to 62 %)."""
-    found = power_of_means([task], mean, ROUNDS, np.random.default_rng(4))
-    assert found.share >= POWER - 0.07, (name, found)
+    power = power_of_means([task], mean, ROUNDS, np.random.default_rng(4))
+    assert power.share >= POWER - 0.07, (name, power)
 
 
 @pytest.mark.parametrize("mean", [0.5, 0.9, 0.98])
@@ -120,8 +120,8 @@ def test_a_planned_mean_of_tasks_has_its_power(mean: float) -> None:
 @pytest.mark.parametrize(("name", "task"), CASES)
 def test_a_planned_comparison_in_pairs_has_its_power(name: str, task: Task) -> None:
     """At least four of five comparisons with the same questions find the difference."""
-    found = power_of_pairs(task, 0.5, ROUNDS, np.random.default_rng(6))
-    assert found.share >= POWER - 0.07, (name, found)
+    power = power_of_pairs(task, 0.5, ROUNDS, np.random.default_rng(6))
+    assert power.share >= POWER - 0.07, (name, power)
 
 
 def test_small_differences_have_their_power() -> None:
@@ -131,25 +131,25 @@ def test_small_differences_have_their_power() -> None:
     draw = lambda mean: np.clip(random.normal(mean, 0.04, n), -1, 1)  # noqa: E731
     spread = paired_spread(draw(0.0), np.zeros(n), range(n))
     difference = detectable_difference([PairedQuestions(spread, n, n)])
-    found = (
+    share = (
         sum(
             compare_pairs(draw(difference), np.zeros(n)).p_value < 0.05
             for _ in range(ROUNDS)
         )
         / ROUNDS
     )
-    assert POWER - 0.07 <= found <= 0.93
+    assert POWER - 0.07 <= share <= 0.93
 
 
 def test_the_spread_of_pairs() -> None:
     """The spread of earlier runs is the variance of the differences, and their correlation in clusters."""
-    found = paired_spread([1, 1, 1, 1], [1, 1, 0, 0], ["a", "a", "b", "b"])
-    assert (found.variance, found.correlation, found.is_paired) == (
+    spread = paired_spread([1, 1, 1, 1], [1, 1, 0, 0], ["a", "a", "b", "b"])
+    assert (spread.variance, spread.correlation, spread.is_paired) == (
         pytest.approx(0.5),
         1.0,
         True,
     )
-    assert found.kurtosis == 2
+    assert spread.kurtosis == 2
     assert paired_spread([0.5, 0.25], [0.5, 0.25], [1, 2]).kurtosis is None
     independent = paired_spread([1, 0, 1, 0], [1, 1, 1, 1], [1, 2, 3, 4])
     assert (independent.variance, independent.correlation) == (
@@ -163,10 +163,10 @@ def test_a_difference_from_a_published_mean() -> None:
     own = mean_interval([1] * 80 + [0] * 20)
     exact = Interval(0.8, math.nan, math.nan, 0)
     published = mean_interval([1] * 400 + [0] * 100)
-    ends = [detectable_from(own, each) for each in (exact, published, own)]
+    ends = [detectable_from(own, sample) for sample in (exact, published, own)]
     assert ends == sorted(ends)
     assert own.mean - own.low < ends[0] < 0.16
-    lower = Interval(*(each - ends[1] for each in (own.mean, own.low, own.high)), 100)
+    lower = Interval(*(value - ends[1] for value in (own.mean, own.low, own.high)), 100)
     assert compare_intervals(lower, published).p_value < 0.01
     mirrored = Interval(1 - own.mean, 1 - own.high, 1 - own.low, 100)
     assert detectable_from(
@@ -194,17 +194,19 @@ def test_a_paired_difference_solves_its_equation(
     b = q * math.sqrt(variance / n)
     root = math.sqrt(b**2 - (1 - a) * (b**2 - a * variance)) if a < 1 else math.inf
     expected = (b + root) / (1 - a) if a < 1 else math.inf
-    found = detectable_difference(
+    difference = detectable_difference(
         [PairedQuestions(Spread(variance, 0.0, True, kurtosis), n, n)]
     )
-    assert found == pytest.approx(expected if expected <= 1 else math.inf, abs=2e-5)
+    assert difference == pytest.approx(
+        expected if expected <= 1 else math.inf, abs=2e-5
+    )
 
 
 @pytest.mark.parametrize("correlation", [0.1, 0.5, 1.0])
 def test_a_difference_in_clusters_has_no_steps(correlation: float) -> None:
     """If the variance of the scores grows a little, the difference that is detected changes a little."""
     variances = np.linspace(0.1, 0.24, 71)
-    found = np.array(
+    values = np.array(
         [
             detectable_difference(
                 [PairedQuestions(Spread(v, correlation, False), 120, 20)]
@@ -212,5 +214,5 @@ def test_a_difference_in_clusters_has_no_steps(correlation: float) -> None:
             for v in variances
         ]
     )
-    steps = np.diff(found)
+    steps = np.diff(values)
     assert np.abs(np.diff(steps)).max() < 3e-4

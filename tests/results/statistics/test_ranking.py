@@ -26,7 +26,7 @@ def ranks_of(scores: dict[str, list[int]]) -> dict[str, Rank]:
         for one, other in combinations(scores, 2)
     }
     return rank_ranges(
-        {model: np.mean(each) for model, each in scores.items()},
+        {model: np.mean(model_scores) for model, model_scores in scores.items()},
         find_differences(pairs),
     )
 
@@ -54,7 +54,7 @@ def test_ranges_contain_the_true_ranks(
     models: int, rounds: int, is_shared: bool
 ) -> None:
     """The ranges of all models contain their true ranks in at least 95 % of rounds, with an allowance for the number of rounds."""
-    chances = tuple(0.9 - 0.02 * place for place in range(models))
+    chances = tuple(0.9 - 0.02 * position for position in range(models))
     right = Field(chances, 200, is_shared).rank_coverage(rounds, seed=6)
     assert right >= 0.95 - 2.6 * np.sqrt(0.05 * 0.95 / rounds)
 

@@ -88,9 +88,9 @@ def test_misses_do_not_move_robust_summaries() -> None:
 
 def test_repeats_of_a_text_count_once() -> None:
     """The median is over the means of texts, so a text that is asked often has no more weight."""
-    found = summarize([-1.0, -2.0, -9.0, -9.0, -9.0], ["a", "b", "c", "c", "c"])
-    assert found.median.mean == -2.0
-    assert found.median.n == 3
+    summary = summarize([-1.0, -2.0, -9.0, -9.0, -9.0], ["a", "b", "c", "c", "c"])
+    assert summary.median.mean == -2.0
+    assert summary.median.n == 3
 
 
 def test_curves_are_right_as_a_whole() -> None:
@@ -141,8 +141,8 @@ def test_few_answers_give_no_interval_of_nats(
         make_row(number, dict.fromkeys(names, -1.0 - number / 10))
         for number in range(12)
     ]
-    found = task_statistics(None, rows, dict.fromkeys(names, -1.55), {})
+    statistics = task_statistics(None, rows, dict.fromkeys(names, -1.55), {})
     for name in names:
-        assert found[name].interval.mean == -1.55
-        assert found[name].error > 0
-        assert math.isfinite(found[name].interval.low) is has_interval
+        assert statistics[name].interval.mean == -1.55
+        assert statistics[name].error > 0
+        assert math.isfinite(statistics[name].interval.low) is has_interval

@@ -22,26 +22,30 @@ def test_variance_components_are_those_of_statsmodels(sizes: list[int]) -> None:
     scores = random.normal(0, 1, len(sizes))[groups] + random.normal(
         0, 0.5, len(groups)
     )
-    found = variance_components(scores, list(groups))
+    components = variance_components(scores, list(groups))
     data = pd.DataFrame({"score": scores, "question": groups})
     squares = anova_lm(smf.ols("score ~ C(question)", data).fit())["mean_sq"]
     size = (len(groups) - sum(s**2 for s in sizes) / len(groups)) / (len(sizes) - 1)
-    assert found.within == pytest.approx(squares["Residual"])
-    assert found.between == pytest.approx(
+    assert components.within == pytest.approx(squares["Residual"])
+    assert components.between == pytest.approx(
         (squares["C(question)"] - squares["Residual"]) / size
     )
     if len(set(sizes)) == 1:
         mixed = smf.mixedlm("score ~ 1", data, groups="question").fit()
-        assert (found.between, found.within) == pytest.approx(
+        assert (components.between, components.within) == pytest.approx(
             (float(mixed.cov_re.iloc[0, 0]), mixed.scale), rel=1e-3
         )
-        assert found.share_between == pytest.approx(0.8, abs=0.1)
+        assert components.share_between == pytest.approx(0.8, abs=0.1)
 
 
 def test_repeats_that_never_differ() -> None:
     """Repeats that never differ have all variance between questions; without repeats, the two variances cannot be told apart."""
-    found = variance_components([1, 1, 0, 0], ["a", "a", "b", "b"])
-    assert (found.between, found.within, found.deviation_of_mean) == (0.5, 0.0, 0.0)
+    components = variance_components([1, 1, 0, 0], ["a", "a", "b", "b"])
+    assert (components.between, components.within, components.deviation_of_mean) == (
+        0.5,
+        0.0,
+        0.0,
+    )
     assert variance_components([1, 0, 1], "abc").between == 0.0
     assert math.isnan(variance_components([1, 0], "aa").between)
 
@@ -50,8 +54,8 @@ def test_signal_to_noise() -> None:
     """The signal is the spread of the models without the variance of the errors."""
     random = np.random.default_rng(0)
     truth = random.normal(0.5, 0.1, 5000)
-    found = signal_to_noise(truth + random.normal(0, 0.05, 5000), np.full(5000, 0.05))
-    assert (found.signal, found.noise, found.ratio) == pytest.approx(
+    ratio = signal_to_noise(truth + random.normal(0, 0.05, 5000), np.full(5000, 0.05))
+    assert (ratio.signal, ratio.noise, ratio.ratio) == pytest.approx(
         (0.1, 0.05, 2.0), rel=0.03
     )
     assert signal_to_noise([0.5, 0.5], [0.1, 0.1]).ratio == 0

@@ -24,9 +24,9 @@ SCORES_OF_ANY_KIND = arrays.arrays(float, st.integers(0, 60), elements=st.floats
 def walk(values: np.ndarray, threshold: float, error: float) -> ThresholdDecision:
     """Look after each value, as a sampler does, and stop at the first decision."""
     for n in range(len(values) + 1):
-        found = decide(values[:n], threshold, error)
-        if found is not ThresholdDecision.OPEN:
-            return found
+        decision = decide(values[:n], threshold, error)
+        if decision is not ThresholdDecision.OPEN:
+            return decision
     return ThresholdDecision.OPEN
 
 
@@ -56,12 +56,12 @@ def test_the_interval_excludes_what_the_test_rejects(
 ) -> None:
     """An end of the interval passes the threshold if and only if the test with half of the error decides so."""
     interval = sequential_interval(values, 0.1)
-    found = decide(values, threshold, 0.05)
+    decision = decide(values, threshold, 0.05)
     if interval.low > threshold + 1e-9:
-        assert found is not ThresholdDecision.OPEN
-    if found is ThresholdDecision.ABOVE:
+        assert decision is not ThresholdDecision.OPEN
+    if decision is ThresholdDecision.ABOVE:
         assert interval.low >= threshold - 1e-9
-    if found is ThresholdDecision.BELOW:
+    if decision is ThresholdDecision.BELOW:
         assert interval.high <= threshold + 1e-9
 
 

@@ -96,8 +96,8 @@ def test_what_gets_no_answer(folder: Folder, server: BatchServer) -> None:
     """Requests without an answer are counted by kind and submitted again. Requests with an answer are not."""
     kinds = [Fault.TOO_LONG, Fault.FLAGGED, Fault.SERVER_ERROR, Fault.REFUSED]
     fates = ["expired", "missing"]
-    found = {submission.PROBE: 99}
-    number = lambda prompt: found.setdefault(prompt, len(found) - 1)  # noqa: E731
+    counts = {submission.PROBE: 99}
+    number = lambda prompt: counts.setdefault(prompt, len(counts) - 1)  # noqa: E731
     server.fate = lambda prompt, before: (
         dict(enumerate(fates)).get(number(prompt)) if before == 0 else None
     )

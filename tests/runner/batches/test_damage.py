@@ -111,10 +111,10 @@ def parts(folder: Folder, server: BatchServer) -> Folder:
 
 def states(folder: Folder) -> list[str]:
     """Return the states of all batches, also if asking for them ends with an error."""
-    found: list[str] = []
+    all_states: list[str] = []
     with suppress(InputError):
-        found.extend(state.state for state in folder.batches.states())
-    return found
+        all_states.extend(state.state for state in folder.batches.states())
+    return all_states
 
 
 def html(batch: str, data: bytes) -> bytes:
@@ -256,8 +256,8 @@ def test_a_damaged_record(tmp_path: Path, server: BatchServer) -> None:
     deployment = register("openai", server)
     damaged = Folder(tmp_path, ENTRY + deployment)
     other = Folder(tmp_path, ENTRY.replace("4k", "5k") + deployment)
-    for each in (damaged, other):
-        each.submit()
+    for folder in (damaged, other):
+        folder.submit()
     (damaged.run / "batches.jsonl").write_text("7\n")
     both = type(damaged.batches)(tmp_path, [damaged.run, other.run])
     with pytest.raises(InputError, match=r"batches\.jsonl is damaged"):

@@ -150,7 +150,7 @@ def test_a_bad_line(name: str, protocol: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv(MAX_REPLY, "1")
     spoil, expected = SPOILS[name]
     before, after = (
-        json.dumps(good_line(protocol, each)).encode() for each in ("b", "c")
+        json.dumps(good_line(protocol, name)).encode() for name in ("b", "c")
     )
     first, bad, last = read(
         b"\n".join([before, spoil(good_line(protocol)), after]), protocol

@@ -160,14 +160,14 @@ def test_the_estimate_of_a_batch_with_a_cache(
     runner = LongContextRunner(
         **runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 1)
     )
-    found = estimate_run(runner, folder.spec, {}, Rate())
-    shared = found.prompt_tokens.cache_writes
-    output = found.output_tokens.typical / QUESTIONS
-    rest = found.prompt_tokens.total / QUESTIONS - shared
+    estimate = estimate_run(runner, folder.spec, {}, Rate())
+    shared = estimate.prompt_tokens.cache_writes
+    output = estimate.output_tokens.typical / QUESTIONS
+    rest = estimate.prompt_tokens.total / QUESTIONS - shared
     direct_cost = 3 * rest + 2 * 3 * shared + 15 * output
     batch_cost = (3 * rest + 0.3 * shared + 15 * output) / 2
-    assert found.dollars.batch_cached == pytest.approx(
+    assert estimate.dollars.batch_cached == pytest.approx(
         (direct_cost + 7 * batch_cost) / 1e6
     )
-    assert found.dollars.batch_cached < found.dollars.batch
+    assert estimate.dollars.batch_cached < estimate.dollars.batch
     assert server.calls == []

@@ -85,7 +85,7 @@ def test_an_array(tmp_path: Path) -> None:
 
     with serve(answer) as server:
         server.delay = 0.5
-        server.cache.read = lambda found: 0  # type: ignore[method-assign]  # of another run's prompts
+        server.cache.read = lambda prefixes: 0  # type: ignore[method-assign]  # of another run's prompts
         submit = write_jobs(tmp_path, server.openai).replace(
             "sbatch --dep", "sbatch --wait --dep"
         )

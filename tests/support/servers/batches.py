@@ -189,19 +189,19 @@ class _BatchHandler(_Handler):
     def do_POST(self) -> None:  # noqa: N802
         path = urlsplit(self.path).path
         for pattern, step in _POST.items():
-            if found := re.fullmatch(pattern, path):
+            if match := re.fullmatch(pattern, path):
                 return self._step(
                     step,
                     self.rfile.read(int(self.headers["Content-Length"])),
-                    *found.groups(),
+                    *match.groups(),
                 )
         super().do_POST()
 
     def do_GET(self) -> None:  # noqa: N802
         path = urlsplit(self.path).path
         for pattern, step in _GET.items():
-            if found := re.fullmatch(pattern, path):
-                return self._step(step, *found.groups())
+            if match := re.fullmatch(pattern, path):
+                return self._step(step, *match.groups())
         self._send(json.dumps({"error": {"message": "Not found"}}), None, 404)
 
     def _step(self, step: Callable[..., Body | list[Body]], *arguments: Any) -> None:
@@ -337,33 +337,33 @@ class _BatchHandler(_Handler):
         status = {"ended": "expired" if is_expired else "completed"}.get(
             batch.state, batch.state
         )
-        found: Body = {
+        body: Body = {
             "id": batch.id,
             "object": "batch",
             "status": status,
             "endpoint": batch.endpoint,
         }
-        found |= {
+        body |= {
             "completion_window": "24h",
             "created_at": int(batch.created.timestamp()),
             "input_file_id": "x",
         }
-        found |= {"metadata": batch.metadata, "request_counts": counts}
+        body |= {"metadata": batch.metadata, "request_counts": counts}
         if self.service.ended:
-            found["completed_at"] = int(self.service.ended.timestamp())
+            body["completed_at"] = int(self.service.ended.timestamp())
         is_done = status not in ("in_progress", "failed")
         if is_done and self.service.unnamed > 0:
             self.service.unnamed -= 1
         elif is_done:
-            found |= {
+            body |= {
                 f"{kind}_file_id": f"{kind}-{batch.id}" for kind in ("output", "error")
             }
         if batch.error:
-            found["errors"] = {
+            body["errors"] = {
                 "object": "list",
                 "data": [{"code": "token_limit_exceeded", "message": batch.error}],
             }
-        return found
+        return body
 
     def _anthropic(self, batch: Batch) -> Body:
         ended = batch.state != "in_progress"
@@ -377,12 +377,12 @@ class _BatchHandler(_Handler):
             "processing": batch.total - kinds.total(),
             **{name: kinds[name] for name in names},
         }
-        found = {
+        body = {
             "id": batch.id,
             "type": "message_batch",
             "processing_status": "ended" if ended else "in_progress",
         }
-        found |= {
+        body |= {
             "created_at": batch.created.isoformat(),
             "expires_at": batch.created.isoformat(),
         }
@@ -396,8 +396,8 @@ class _BatchHandler(_Handler):
             self.service.unnamed -= 1
             url = None
         if self.service.ended:
-            found["ended_at"] = self.service.ended.isoformat()
-        return {**found, "request_counts": counts, "results_url": url}
+            body["ended_at"] = self.service.ended.isoformat()
+        return {**body, "request_counts": counts, "results_url": url}
 
 
 def _openai_line(name: str, row: Body) -> Body:

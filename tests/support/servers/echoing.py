@@ -152,7 +152,7 @@ class EchoServer:
             ]
             choice["prompt_logprobs"] = [
                 None,
-                *({str(place): each} for place, each in enumerate(about[1:])),
+                *({str(number): top} for number, top in enumerate(about[1:])),
             ]
         elif "echo" in body or "prompt_logprobs" in body:
             raise ValueError("Unrecognized request argument supplied")

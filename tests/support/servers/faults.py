@@ -88,8 +88,12 @@ def share(part: float, kinds: Sequence[Fault], seed: int = 0) -> Plan:
         digest = hashlib.sha256(
             f"{seed} {before} {prompt}".encode("utf-8", "surrogatepass")
         ).digest()
-        place = int.from_bytes(digest[:8], "big") / 2**64
-        return kinds[int(place / part * len(kinds))] if place < part else None
+        share_of_hash = int.from_bytes(digest[:8], "big") / 2**64
+        return (
+            kinds[int(share_of_hash / part * len(kinds))]
+            if share_of_hash < part
+            else None
+        )
 
     return plan
 

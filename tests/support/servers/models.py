@@ -77,13 +77,13 @@ def count_tokens(text: str) -> int:
 def prefixes(model: str, pieces: Iterable[str]) -> list[Prefix]:
     """Return all prefixes of a prompt of these pieces, each up to the end of a piece."""
     hasher = hashlib.sha256(model.encode())
-    found = []
+    prefix_digests = []
     size = 0
     for piece in pieces:
         hasher.update(piece.encode("utf-8", "surrogatepass"))
         size += len(piece)
-        found.append((size // CHARACTERS, hasher.digest()))
-    return found
+        prefix_digests.append((size // CHARACTERS, hasher.digest()))
+    return prefix_digests
 
 
 def steps(text: str) -> Iterable[str]:

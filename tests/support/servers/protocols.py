@@ -57,9 +57,9 @@ class Chat:
 
     def prefixes(self, body: Body, model: Model) -> tuple[list[Prefix], list[Prefix]]:
         """Return the prefixes of the prompt that can be read from the cache, and those that are written to it, here the same."""
-        found = prefixes(body["model"], steps(self.prompt(body)))
-        found = [each for each in found if each[0] >= model.cache_minimum]
-        return found, found
+        prefix_keys = prefixes(body["model"], steps(self.prompt(body)))
+        prefix_keys = [key for key in prefix_keys if key[0] >= model.cache_minimum]
+        return prefix_keys, prefix_keys
 
     def kept_seconds(self, body: Body) -> float:
         """Return the seconds for which the prefixes stay in the cache after each use."""
@@ -220,11 +220,13 @@ class Messages:
     def prefixes(self, body: Body, model: Model) -> tuple[list[Prefix], list[Prefix]]:
         """Return the prefixes that can be read from the cache, and those that are written to it, which are marked in the body."""
         blocks = self._blocks(body)
-        found = prefixes(body["model"], (text for text, _ in blocks))
-        marked = [each for each, (_, marks) in zip(found, blocks, strict=True) if marks]
+        prefix_keys = prefixes(body["model"], (text for text, _ in blocks))
+        marked = [
+            key for key, (_, marks) in zip(prefix_keys, blocks, strict=True) if marks
+        ]
         last = marked[-1][0] if marked else 0
-        readable = [each for each in found if model.cache_minimum <= each[0] <= last]
-        return readable, [each for each in marked if each[0] >= model.cache_minimum]
+        readable = [key for key in prefix_keys if model.cache_minimum <= key[0] <= last]
+        return readable, [block for block in marked if block[0] >= model.cache_minimum]
 
     def kept_seconds(self, body: Body) -> float:
         """Return the seconds for which the prefixes stay in the cache after each use: five minutes or an hour."""
@@ -342,8 +344,8 @@ class Messages:
         ]
         return [
             block
-            for each in blocks
-            for block in (each if isinstance(each, list) else [each])
+            for content in blocks
+            for block in (content if isinstance(content, list) else [content])
         ]
 
     def _block(self, index: int, block: Body, deltas: list[Body]) -> Iterator[Event]:

@@ -206,16 +206,16 @@ class Model:
                 for layer in cache.layers:
                     for name in ("keys", "values"):
                         numbers = getattr(layer, name)
-                        place = slice(max(before + first, build.beyond), None)
-                        numbers[..., place, :] = _quantize(
-                            numbers[..., place, :], build.cache_bits, GROUP
+                        kept_positions = slice(max(before + first, build.beyond), None)
+                        numbers[..., kept_positions, :] = _quantize(
+                            numbers[..., kept_positions, :], build.cache_bits, GROUP
                         )
         parts = (
             [getattr(layer, name)[0] for layer in cache.layers]
             for name in ("keys", "values")
         )
-        found = torch.stack([torch.stack(part) for part in parts])
-        return found[..., before:, :], torch.cat(logits) if every else logits[-1]
+        stacked = torch.stack([torch.stack(part) for part in parts])
+        return stacked[..., before:, :], torch.cat(logits) if every else logits[-1]
 
     def keys_and_values(self, build: Build, run: Run) -> Any:
         """Return the keys and values of a run's tokens, and of everything before them."""
@@ -272,9 +272,9 @@ class Model:
         from transformers import DynamicCache
 
         model = self._load(build)
-        found = [self.keys_and_values(build, run)[1:] for run in runs]
-        logits = torch.cat([each[0] for each in found])
-        pasts = [each[1] for each in found]
+        states = [self.keys_and_values(build, run)[1:] for run in runs]
+        logits = torch.cat([state[0] for state in states])
+        pasts = [state[1] for state in states]
         longest = max(past.shape[-2] for past in pasts)
         # Shorter rows have empty places before them, which no token sees.
         past = torch.stack(
@@ -342,19 +342,19 @@ class Model:
             best = logprobs.topk(TOP)
         tops = [
             {
-                self.name(place): round(value, 6)
-                for place, value in zip(places, values, strict=True)
+                self.name(token): round(value, 6)
+                for token, value in zip(places, values, strict=True)
             }
             for places, values in zip(
                 best.indices.tolist(), best.values.tolist(), strict=True
             )
         ]
-        found = {
+        answer = {
             "tokens": [self.name(token) for token in ids],
             "token_logprobs": [None, *own],
             "top_logprobs": [None, *tops],
         }
-        return self.replies.add(name, found)
+        return self.replies.add(name, answer)
 
     def name(self, token: int) -> str:
         """Return the text of a token."""
@@ -423,7 +423,9 @@ class RealCachedServer(ModelServer):
             keys.append(key)
         known = {**self._stale, **self._blocks}
         most = (len(tokens) - 1) // BLOCK
-        hits = next((place for place in range(most) if keys[place] not in known), most)
+        hits = next(
+            (position for position in range(most) if keys[position] not in known), most
+        )
         past = [known[key] for key in keys[:hits]]
         if self.fault == "wrong block" and 2 < hits < most - 1:
             others = (
@@ -438,18 +440,18 @@ class RealCachedServer(ModelServer):
             past.pop()
         run = make_run(build, past, tokens[hits * BLOCK :], hits * BLOCK, salt)
         parts = {
-            place: self._blocks.get(keys[place]) or self._stale.get(keys[place])
-            for place in range(hits)
+            index: self._blocks.get(keys[index]) or self._stale.get(keys[index])
+            for index in range(hits)
         }
-        for place in range(hits, len(keys)):
-            parts[place] = Part(run, (place - hits) * BLOCK, (place - hits + 1) * BLOCK)
-        for place, part in parts.items():
+        for index in range(hits, len(keys)):
+            parts[index] = Part(run, (index - hits) * BLOCK, (index - hits + 1) * BLOCK)
+        for index, part in parts.items():
             if part is not None:
-                self._blocks[keys[place]] = part
-                self._blocks.move_to_end(keys[place])
+                self._blocks[keys[index]] = part
+                self._blocks.move_to_end(keys[index])
         self._prompts = [
             *self._prompts[-30:],
-            {place: (keys[place], part) for place, part in parts.items() if part},
+            {index: (keys[index], part) for index, part in parts.items() if part},
         ]
         self._evict(parts)
         return run, hits * BLOCK
@@ -470,10 +472,13 @@ class RealCachedServer(ModelServer):
             build = self.worse if self.worse and self.requests % 5 == 0 else self.build
             salt = self.requests if build.is_noisy else 0
             if body.get("echo"):
-                found = self.model.score(build, body["prompt"], salt)
-                usage = {"prompt_tokens": len(found["tokens"]), "completion_tokens": 0}
+                logprobs = self.model.score(build, body["prompt"], salt)
+                usage = {
+                    "prompt_tokens": len(logprobs["tokens"]),
+                    "completion_tokens": 0,
+                }
                 return self.reply(
-                    {"text": body["prompt"], "logprobs": found},
+                    {"text": body["prompt"], "logprobs": logprobs},
                     usage,
                     "text_completion",
                 )
@@ -504,10 +509,12 @@ class RealCachedServer(ModelServer):
             for message in messages
             if not (self.drops_system and message["role"] == "system")
         ]
-        for each in kept:
-            quarter = len(each["content"]) // 4
+        for message in kept:
+            quarter = len(message["content"]) // 4
             if self.drops_middle and quarter > 300:
-                each["content"] = each["content"][:quarter] + each["content"][-quarter:]
+                message["content"] = (
+                    message["content"][:quarter] + message["content"][-quarter:]
+                )
         return kept
 
     def _tokens(self, body: dict[str, Any]) -> list[int]:

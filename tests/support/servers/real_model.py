@@ -128,9 +128,11 @@ class RealModel:
             "top_k": 0,
             "top_p": 1.0,
         }
-        found = self._model.generate(**tokens, max_new_tokens=self._tokens, **sampling)
+        generated = self._model.generate(
+            **tokens, max_new_tokens=self._tokens, **sampling
+        )
         texts = self._tokenizer.batch_decode(
-            found[:, tokens["input_ids"].shape[1] :], skip_special_tokens=True
+            generated[:, tokens["input_ids"].shape[1] :], skip_special_tokens=True
         )
         counts = tokens["attention_mask"].sum(1).tolist()
         for asked, text, count in zip(batch, texts, counts, strict=True):
@@ -163,12 +165,12 @@ def write_questions(folder: Path, number: int) -> str:
                 f"The number of the {name} is {value}."
                 for name, value in zip(names, values, strict=True)
             ]
-            place = chance.randrange(5)
-            question = f"What is the number of the {names[place]}? Answer with the number only."
+            position = chance.randrange(5)
+            question = f"What is the number of the {names[position]}? Answer with the number only."
             row = {
                 "context": "\n".join(facts),
                 "question": question,
-                "answers": [str(values[place])],
+                "answers": [str(values[position])],
             }
             file.write(json.dumps(row) + "\n")
     return ENTRY.format(path=folder, tokens=TOKENS)

@@ -275,11 +275,11 @@ def test_a_share_of_faults(server: Server) -> None:
     prompts = [
         (f"question {number}", before) for number in range(1000) for before in (0, 1)
     ]
-    found = [plan(*prompt) for prompt in prompts]
-    assert 0.17 < sum(fault is not None for fault in found) / len(found) < 0.23
-    assert set(found) == {*kinds, None}
-    assert [plan(*prompt) for prompt in reversed(prompts)] == found[::-1]
-    assert [faults.share(0.2, kinds, seed=2)(*prompt) for prompt in prompts] != found
+    plans = [plan(*prompt) for prompt in prompts]
+    assert 0.17 < sum(fault is not None for fault in plans) / len(plans) < 0.23
+    assert set(plans) == {*kinds, None}
+    assert [plan(*prompt) for prompt in reversed(prompts)] == plans[::-1]
+    assert [faults.share(0.2, kinds, seed=2)(*prompt) for prompt in prompts] != plans
     assert not any(faults.share(0, kinds)(*prompt) for prompt in prompts)
 
 

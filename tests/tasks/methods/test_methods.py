@@ -74,10 +74,10 @@ def test_a_closed_book_has_no_context(tmp_path: Path) -> None:
 
 def test_facts_come_first(tmp_path: Path) -> None:
     """With `retrieve_reason` the first request is the prompt with a request for facts, and the second has only these."""
-    found = entry(f"{KV},method=retrieve_reason")
-    task = found.tasks[0]
+    parsed = entry(f"{KV},method=retrieve_reason")
+    task = parsed.tasks[0]
     for before, after in zip(
-        load(KV, tmp_path), load(found.description, tmp_path), strict=True
+        load(KV, tmp_path), load(parsed.description, tmp_path), strict=True
     ):
         plain = task.prompt(before)
         first = task.prompt(after)
@@ -92,9 +92,9 @@ def test_facts_come_first(tmp_path: Path) -> None:
         assert completion == plain.text("completion").replace(
             before.fields["context"], "A fact [line 1]"
         )
-        assert after.follow_up.max_tokens == task.budget(found.settings) == 100
-        assert task.budget(found.settings, after) == FACT_TOKENS
-    assert found.max_tokens == FACT_TOKENS
+        assert after.follow_up.max_tokens == task.budget(parsed.settings) == 100
+        assert task.budget(parsed.settings, after) == FACT_TOKENS
+    assert parsed.max_tokens == FACT_TOKENS
     assert (
         entry(f"{KV},method=retrieve_reason,thinking_tokens=5").max_tokens
         == FACT_TOKENS + 5

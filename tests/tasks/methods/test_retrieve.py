@@ -37,7 +37,7 @@ def test_any_text_can_be_searched(
     places = find_best(chunks, question, most)
     assert places == sorted(set(places))
     assert len(places) == min(most, len(chunks))
-    assert all(0 <= place < len(chunks) for place in places)
+    assert all(0 <= position < len(chunks) for position in places)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Score(NamedTuple):
 
     Args:
         length: the length's label, or empty if the benchmark has no lengths.
-        low, high: the ends of the 95 % interval, if there is one. Of a published score they are the widest that
+        low, high: the ends of the interval, if there is one. Of a published score they are the widest that
             the benchmark's sample allows.
         error: the standard error, with the same clusters as the interval, if it is known.
         failed: number of the task's requests without an answer. They are in no score.
@@ -90,7 +90,7 @@ class Average(NamedTuple):
     Args:
         task, length: `average` stands for the one over which the mean is.
         of: number of scores in the mean.
-        low, high: the ends of the 95 % interval. None if the interval of a score is unknown, and for means over
+        low, high: the ends of the interval. None if the interval of a score is unknown, and for means over
             lengths.
         caveats: codes of `Caveat` of these scores and of the category's tasks without a score, separated by `;`.
         package, comparability: the values of these scores, separated by `;`.

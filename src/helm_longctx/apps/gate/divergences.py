@@ -102,7 +102,7 @@ class StretchComparison:
     Args:
         name: the length and the stretch.
         divergence, loss: means over questions, in nats. See `Point.excess` and `Point.excess_loss`. The ends are the
-            bounds that decide; with a margin of 0, those of the 95 % interval.
+            bounds that decide; with a margin of 0, those of the interval.
         changed: the same of `Point.changed`.
         same: the mean share of tokens with the same most likely token.
         noise: the mean of what was subtracted from the divergences.

@@ -27,6 +27,7 @@ from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import with_deployments_tokenizer
 from helm_longctx.helm_api import LocalContext, Request, RequestResult, RunSpec
+from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.sending import Sender, ask_again
 from helm_longctx.models.results import check_result
@@ -256,7 +257,8 @@ class TextComparison:
             self._path, "remove this line, and its question is asked again"
         ) as lines:
             kept = dict(lines.read())
-            for question in questions:
+
+            def ask(question: Asked) -> None:
                 is_noisy = any(
                     (point.noise or 0) > NOISY * self._margin for point in self.points
                 )
@@ -275,6 +277,9 @@ class TextComparison:
                     lines.append([name, content])
                 self.points += compared.points
                 self.written += compared.written
+
+            # One after the other, but not in this thread: after Ctrl-C the question in flight is waited for and kept.
+            call_all(ask, questions, parallelism=1)
 
     def _name(self, question: Asked) -> str:
         way = ("answers",) if self._way is ANSWERS else ()

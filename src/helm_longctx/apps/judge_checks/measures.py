@@ -47,7 +47,7 @@ _FEWEST_SCORES = 20
 
 @dataclass(frozen=True)
 class _Estimate:
-    """A statistic with its 95 % interval over items.
+    """A statistic with its interval over items.
 
     It is Wilson's of a share of equal ratings, `table_interval` of two raters with grades, `alpha_interval` of more, and
     `score_alpha_interval` of ratings that are no grades.
@@ -211,7 +211,7 @@ class Measure:
         good: value of a perfect judge, if there is one.
         n: number of items, or of pairs of items, that it is computed from.
         about: explanation of the value.
-        low, high: ends of the 95 % interval; NaN if there is none.
+        low, high: ends of the interval; NaN if there is none.
     """
 
     name: str

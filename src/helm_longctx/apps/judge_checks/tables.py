@@ -39,7 +39,7 @@ Coefficient = Callable[[_Tables, Ratings], Ratings]
 def table_interval(
     first: Ratings, second: Ratings, coefficient: Coefficient
 ) -> tuple[float, float]:
-    """Return the ends of the 95 % interval of a coefficient of agreement.
+    """Return the ends of the interval of a coefficient of agreement.
 
     Args:
         first, second: the grades of the same items, shape (items,), of which at least two differ.
@@ -64,7 +64,7 @@ def table_interval(
 
 
 def alpha_interval(ratings: Ratings) -> tuple[float, float]:
-    """Return the ends of the 95 % interval of Krippendorff's ordinal alpha of any number of raters.
+    """Return the ends of the interval of Krippendorff's ordinal alpha of any number of raters.
 
     Args:
         ratings: grades, shape (raters, items); NaN where a rater gave none. Each item has at least two, and at least two
@@ -99,7 +99,7 @@ def alpha_interval(ratings: Ratings) -> tuple[float, float]:
 
 
 def score_alpha_interval(ratings: Ratings) -> tuple[float, float]:
-    """Return the ends of the 95 % interval of Krippendorff's alpha of scores, for which differences are squared.
+    """Return the ends of the interval of Krippendorff's alpha of scores, for which differences are squared.
 
     Student's quantile has half of the degrees of freedom, because few items estimate the jackknife's variance badly.
 

@@ -74,7 +74,7 @@ class _Pooling:
     """The ranking of models over all instances.
 
     Args:
-        strengths: the strength of each model with its 95 % interval. Their mean is 0. A model of strength a beats one
+        strengths: the strength of each model with its interval. Their mean is 0. A model of strength a beats one
             of strength b with the probability 1 / (1 + exp(b - a)) on an instance on which they differ.
         ranks: the rank by the strength, with the range that all pairs allow.
         open_pairs: the pairs that differ in their answers, but not with failures as wrong or as right.

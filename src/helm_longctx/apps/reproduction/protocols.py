@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -40,6 +41,47 @@ _MOST_NAMES = 8
 """Number of models that a sentence names."""
 
 
+@dataclass(frozen=True)
+class Reproduction:
+    """Published numbers that are measured again: those of protocols, or those of a release.
+
+    Args:
+        protocols: the names of the protocols, or of those by which the release is measured.
+        release: the numbers of a release, empty for protocols.
+        published: the published model with which protocols are compared, empty for the model of the same name.
+    """
+
+    protocols: Sequence[str] = ()
+    release: Sequence[ReleaseRow] = ()
+    published: str = ""
+
+    def print_numbers(self, has_numbers: bool = True) -> None:
+        """Print what is measured.
+
+        Args:
+            has_numbers: whether to print the numbers of protocols. A comparison with them has them, too.
+        """
+        if self.release:
+            _print_release(self.release)
+        else:
+            _print_protocols(self.protocols, has_numbers)
+
+    def print_comparison(self, suite: Path, deployments: Collection[str] = ()) -> None:
+        """Print a suite's scores beside the published numbers, and whether they agree.
+
+        Args:
+            suite: the suite's folder.
+            deployments: the deployments to compare, or empty for all of the suite.
+
+        Raises:
+            InputError: `published` is no model of a protocol, or no model of the suite has all runs of a protocol.
+        """
+        if self.release:
+            _print_release_comparison(self.release, suite, deployments)
+        else:
+            _print_comparisons(self.protocols, suite, deployments, self.published)
+
+
 def print_protocol_list() -> None:
     """Print the names of all protocols, and how many numbers are published for each."""
     rows = []
@@ -54,12 +96,8 @@ def print_protocol_list() -> None:
     )
 
 
-def print_protocols(names: Sequence[str], *, has_numbers: bool = True) -> None:
-    """Print what protocols ask, their conditions, their run entries, and the published numbers with their sources.
-
-    Args:
-        has_numbers: whether to print the numbers. A comparison with them has them, too.
-    """
+def _print_protocols(names: Sequence[str], has_numbers: bool) -> None:
+    """Print what protocols ask, their conditions, their run entries, and the published numbers with their sources."""
     for name in names:
         _, protocol = find_protocol(name, BENCHMARKS)
         print(f"{protocol.title} ({protocol.name!r})")
@@ -80,22 +118,13 @@ def print_protocols(names: Sequence[str], *, has_numbers: bool = True) -> None:
                     print(f"    {text}")
 
 
-def print_comparisons(
+def _print_comparisons(
     names: Sequence[str],
     suite: Path,
-    deployments: Collection[str] = (),
-    published: str = "",
+    deployments: Collection[str],
+    published: str,
 ) -> None:
-    """Print the numbers of a suite's models by protocols beside the published ones, and whether they agree.
-
-    Args:
-        suite: the suite's folder.
-        deployments: the deployments to compare, or empty for all of the suite.
-        published: the published model to compare with, or empty for the model of the same name.
-
-    Raises:
-        InputError: `published` is no model of the protocol, or no model of the suite has all runs of a protocol.
-    """
+    """Print the numbers of a suite's models by protocols beside the published ones, and whether they agree."""
     for name in names:
         benchmark, protocol = find_protocol(name, BENCHMARKS)
         results = read_results(suite, [benchmark])
@@ -227,7 +256,7 @@ def _release_table(rows: Sequence[ReleaseRow]) -> Table:
     )
 
 
-def print_release(rows: Sequence[ReleaseRow]) -> None:
+def _print_release(rows: Sequence[ReleaseRow]) -> None:
     """Print the numbers of a release, what can be run, and the run entries of all that can."""
     print_table(_release_table(rows))
     entries: dict[str, None] = {}
@@ -241,16 +270,10 @@ def print_release(rows: Sequence[ReleaseRow]) -> None:
         print(f"  {entry}")
 
 
-def print_release_comparison(
-    rows: Sequence[ReleaseRow], suite: Path, deployments: Collection[str] = ()
+def _print_release_comparison(
+    rows: Sequence[ReleaseRow], suite: Path, deployments: Collection[str]
 ) -> None:
-    """Print a suite's scores beside the published numbers of a release, and a verdict for each.
-
-    Args:
-        suite: the suite's folder.
-        deployments: the deployments to compare, or empty for all of the suite.
-    """
-
+    """Print a suite's scores beside the published numbers of a release, and a verdict for each."""
     by_name = {release.benchmark.name: release.benchmark for release in reversed(rows)}
 
     @cache

@@ -64,7 +64,7 @@ class Measurement:
 
     Args:
         model, deployment: the model's name in the suite, and its deployment.
-        interval: the number, 0 to 1, its 95 % interval, and the number of questions.
+        interval: the number, 0 to 1, its interval, and the number of questions.
         cut: the share of answers that end at the token limit, 0 to 1.
         best: the number if all of these answers were right.
         reasons: why it does not compare with the published numbers, whatever they are.

@@ -265,15 +265,20 @@ class ProviderClient(ApiClient):
                 fields[name] = value
         return fields
 
-    def result(self, request: Request, reply: Body) -> RequestResult:
-        """Return the result of a request whose reply has arrived. Never raises."""
+    def result(
+        self, request: Request, reply: Body, parsed: RequestResult | None = None
+    ) -> RequestResult:
+        """Return the result of a request whose reply has arrived. Never raises.
+
+        Args:
+            parsed: the answer in the reply, if it was parsed before.
+        """
         try:
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
             sent = reply.get("sent") or protocol.without_prompt(self.body(request))
-            result = self.parse(request, reply)
             result = add_facts(
-                result,
+                parsed or self.parse(request, reply),
                 sent=sent,
                 first_token_seconds=_read_seconds(reply.get("first_token_seconds")),
             )
@@ -295,10 +300,15 @@ class ProviderClient(ApiClient):
         Raises:
             InputError: the request cache cannot be used.
         """
+        parsed = None
+
+        def ask() -> Body:
+            nonlocal parsed
+            reply, parsed = self._ask(request)
+            return reply
+
         try:
-            reply, cached = self.cache.get(
-                self.cache_key(request), partial(self.ask, request)
-            )
+            reply, cached = self.cache.get(self.cache_key(request), ask)
         except InputError:
             raise
         except Exception as error:  # the packages also raise errors of their HTTP library and of parsers
@@ -307,7 +317,8 @@ class ProviderClient(ApiClient):
         times = {}
         for name in ("request_time", "request_datetime"):
             times[name] = reply.get(name)
-        return replace(self.result(request, reply), cached=cached, **times)
+        result = self.result(request, reply, parsed)
+        return replace(result, cached=cached, **times)
 
     def cache_key(self, request: Request) -> Mapping[str, Any]:
         """Return the key under which the request cache has the reply to a request.
@@ -329,6 +340,11 @@ class ProviderClient(ApiClient):
         Raises:
             Exception: there is no answer. The packages have their own errors (`failure_of_error` understands them).
         """
+        reply, _ = self._ask(request)
+        return reply
+
+    def _ask(self, request: Request) -> tuple[Body, RequestResult]:
+        """Return the reply with what was sent, as `ask` does, and the answer in it."""
         wanted = self.wanted_body(request)
         characters = len(request.prompt)
         for message in request.messages or []:
@@ -373,7 +389,7 @@ class ProviderClient(ApiClient):
             else:
                 free = usage.cached_tokens
             rate.correct(usage.input_tokens - free + usage.output_tokens - tokens)
-        return {**reply, "sent": protocol.without_prompt(sent)}
+        return {**reply, "sent": protocol.without_prompt(sent)}, result
 
     def _reply_in_error(self, error: Exception) -> Body | None:
         """Return the reply that an error of the server stands for, if it is not an error."""

@@ -215,7 +215,8 @@ def _compare(model: Any, tokenizer: Any, folder: Path) -> float:
 def _read_tokenizer(source: Path) -> Any:
     """Build the tokenizer that a GGUF file describes.
 
-    transformers builds one, too, but without the rule by which the model's own tokenizer first splits a text.
+    transformers (5.23) builds one, too, but without the rule by which the model's own tokenizer first splits a text:
+    several spaces before a number are other tokens.
     """
     from tokenizers import (
         AddedToken,

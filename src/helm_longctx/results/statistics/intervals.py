@@ -1,4 +1,4 @@
-"""95 % intervals of means (over questions, clusters of questions, and means), and summaries of scores over lengths."""
+"""Intervals of means over questions, clusters and means, at the level of `level.py`; summaries of scores over lengths."""
 
 import math
 from collections import Counter
@@ -52,7 +52,7 @@ scores, of few clusters, and of tasks of different sizes contain the true mean o
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its 95 % interval.
+    """A mean with its interval.
 
     Args:
         mean: the mean; NaN if there is no value.
@@ -559,7 +559,7 @@ def possible_lengths(
     ends of the difference from the threshold combine the distances to the ends of both scores, as in `drop`.
 
     Args:
-        intervals: the score by length, with 95 % intervals.
+        intervals: the score by length, with their intervals.
         score: the benchmark's own threshold. Then there can be no effective length: None. Else it is `NOLIMA_SHARE` of
             the score at the shortest length.
     """

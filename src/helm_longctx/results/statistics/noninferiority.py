@@ -442,7 +442,7 @@ def _smallest(is_enough: Callable[[int], bool], least: int) -> int:
 
 
 ONE_SIDED = SIGNIFICANCE / 2
-"""Error of each one-sided decision over all looks, so that decisions agree with the 95 % intervals."""
+"""Error of each one-sided decision over all looks, so that decisions agree with the intervals."""
 
 
 class Verdict(IntEnum):

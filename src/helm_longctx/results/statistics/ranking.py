@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=str)
 
 @dataclass(frozen=True)
 class Rank:
-    """The rank of a model, from 1 for the best, with its 95 % range. Models with equal scores share the best rank."""
+    """The rank of a model, from 1 for the best, with its range. Models with equal scores share the best rank."""
 
     rank: float
     low: int
@@ -71,7 +71,7 @@ class Correlation:
         p_value: the two-sided p-value. Up to nine pairs it is the share of all orders with at least this correlation;
             for more, it is from an Edgeworth series, or with ties from the t approximation, but at least that of a
             perfect order.
-        low, high: the 95 % interval; NaN for fewer than 4 independent pairs.
+        low, high: the interval; NaN for fewer than 4 independent pairs.
         n: number of pairs.
     """
 
