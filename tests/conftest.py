@@ -22,7 +22,8 @@ from hypothesis import settings as hypothesis_settings
 
 from helm_longctx.__main__ import ALLOCATIONS
 from helm_longctx.data.root import DataRoot
-from helm_longctx.redaction import text
+from helm_longctx.models.apis import oauth, rates
+from helm_longctx.redaction import logs, text
 from helm_longctx.run_settings import MIRROR
 from tests.support import punkt, quick_yaml
 from tests.support.commands import Command
@@ -157,6 +158,20 @@ def short_registries() -> Iterator[None]:
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget after a test what it registered for redaction."""
     monkeypatch.setattr(text, "_forms", ())
+
+
+@pytest.fixture(autouse=True)
+def fresh_addresses() -> None:
+    """Forget what earlier tests found out about servers, because the system gives their ports again.
+
+    Also forget which warnings were logged, each of which is logged once in a process.
+    """
+    rates.pace.cache_clear()
+    oauth.token_source.cache_clear()
+    logs.warn_once.cache_clear()
+    client = sys.modules.get("helm_longctx.judging.keys.client")
+    if client is not None:
+        client._found.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -124,6 +124,13 @@ def explain_torchvision() -> str:
     return ""
 
 
+def cache_folder() -> Path:
+    """Return the folder in which things are kept for all runs of a user, beside the models of the hub."""
+    from huggingface_hub.constants import HF_HOME
+
+    return Path(HF_HOME) / "helm_longctx"
+
+
 def dtype_argument() -> str:
     """Return the name that `from_pretrained` of the installed transformers has for the number type of the weights.
 

@@ -6,6 +6,7 @@ import math
 import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -112,4 +113,6 @@ def _prepare(jumps: Sequence[tuple[float, float]], file_limit: int) -> None:
             now() + sum(by for after, by in jumps if time.monotonic() - begin > after)
         )
     if file_limit:
+        # Python would write cut modules, which later processes cannot import.
+        sys.dont_write_bytecode = True
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))

@@ -30,10 +30,10 @@ def write_ready(folder: Path, address: str) -> Path:
 
 
 def helm_run(
-    folder: Path, *entries: str, suite: str = "s", **environment: str
+    folder: Path, *entries: str, suite: str = "s", most: int = 1000, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `helm-run` on some entries."""
-    arguments = ["--run-entries", *entries, "--suite", suite, "-m", "1000"]
+    """Run `helm-run` on some entries, with at most so many instances of each."""
+    arguments = ["--run-entries", *entries, "--suite", suite, "-m", most]
     return run("helm-run", *arguments, folder=folder, **environment)
 
 

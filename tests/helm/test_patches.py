@@ -31,7 +31,6 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from helm_longctx.errors import UnsupportedHelmError
 from helm_longctx.helm import patches
 from helm_longctx.helm.patches import Patch, apply_patches
-from helm_longctx.redaction.logs import warn_once
 from tests.core_evals.medical_rows import write_stand_ins
 from tests.runner.making import deployed
 from tests.support.servers.llm import serve
@@ -303,7 +302,6 @@ def test_no_pickle_of_summaries_is_loaded(
     (tmp_path / "qafacteval.pk").write_bytes(
         pickle.dumps({"medi_qa": Poison(tmp_path / "poisoned")})
     )
-    warn_once.cache_clear()
     instance = Instance(
         Input(text="The pulse is normal."),
         [Reference(Output(text="It is normal."), [CORRECT_TAG])],

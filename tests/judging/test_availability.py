@@ -19,7 +19,6 @@ import helm_longctx.plugin  # noqa: F401  # registers the baselines
 from helm_longctx.errors import InputError
 from helm_longctx.judging.keys import client as keys
 from helm_longctx.judging.keys.client import check_judge, find_official_judge
-from helm_longctx.redaction.logs import warn_once
 from helm_longctx.run_settings import JUDGE_TIMEOUT
 from tests.support.servers import faults
 from tests.support.servers.faults import Fault
@@ -34,11 +33,10 @@ GONE = faults.always(Fault.GONE)
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set only the keys of the test, and forget what earlier tests found out."""
+    """Set only the keys of the test."""
     for name in os.environ:
         if name.endswith("_KEY") or "JUDGE" in name:
             monkeypatch.delenv(name)
-    monkeypatch.setattr(keys, "_found", {})
 
 
 @pytest.fixture
@@ -184,7 +182,6 @@ def test_a_missing_package_is_no_missing_key(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If the package of the judge's client is missing, the warning says what to install, and not that a key is missing."""
-    warn_once.cache_clear()
     official = "openai/other-2024"
     register_model_deployment(
         ModelDeployment(official, ClientSpec(OPENAI, {}), model_name=official)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from helm.benchmark.model_deployment_registry import (
     register_model_deployment,
 )
 from helm.clients.auto_client import AutoClient
+from helm.clients.client import Client
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.benchmarks.any_jsonl import tasks as any_jsonl
 from helm_longctx.errors import InputError
@@ -196,6 +199,35 @@ def test_a_judge_that_is_down(server: Server) -> None:
     assert reply.text is None
     assert reply.error
     assert "500" in reply.error
+    assert "secret" not in reply.error
+
+
+def test_a_reader_that_raises(server: Server) -> None:
+    """If the code that reads a verdict raises, there is no verdict, and the reply is paid for."""
+
+    def fail(reply: str) -> VerdictFields | None:
+        raise KeyError(reply)
+
+    (judge,) = judges(server, "judge/a")
+    reply = judge.ask(replace(question("how good?"), parse=fail, readings=1))
+    assert (reply.verdict, reply.text) == (None, "9")
+    assert [usage.input_tokens for usage in reply.usages] == [2]
+
+
+class NoCompletions(Client):
+    """A client of another package that returns what HELM's type forbids."""
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Return a success without a list of completions."""
+        return RequestResult(True, [], None, cached=False)  # type: ignore[arg-type]
+
+
+def test_a_client_with_another_form(server: Server) -> None:
+    """A reply that no code expects has no verdict, and its error shows nothing of the prompt."""
+    reply = Judge("judge/a", "judge/a", NoCompletions()).ask(question("a secret"))
+    assert (reply.verdict, reply.text) == (None, None)
+    assert reply.error
+    assert reply.error.startswith("the call failed: malformed: TypeError")
     assert "secret" not in reply.error
 
 

@@ -30,6 +30,7 @@ STATISTICS = {
         "results/statistics/test_intervals.py",
         "results/statistics/test_comparison.py",
         "results/statistics/test_lengths.py",
+        "results/statistics/test_rare_misses.py",
         "results/test_lengths.py",
         "apps/report/test_lengths.py",
     ),

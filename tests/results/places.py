@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from helm_longctx.apps.exchange.command import export_suite
 from helm_longctx.documents.numbers import percent
-from helm_longctx.results.boards import OVERALL, Board, label, read_suite
+from helm_longctx.results.boards import OVERALL, Board, label
 from helm_longctx.results.cells import write_scores
 from helm_longctx.results.reading import Result
 from helm_longctx.tasks.groups import group_name
@@ -248,13 +248,12 @@ def number(text: str) -> float | None:
     return float(text) if text else None
 
 
-def cells_of_wide_tables(output: Path, kind: str) -> dict[Key, Cell]:
-    boards = {
-        board.file_name: board
-        for board in read_suite(output / "runs/s", BENCHMARKS).boards
-    }
+def cells_of_wide_tables(
+    output: Path, kind: str, boards: Iterable[Board]
+) -> dict[Key, Cell]:
     cells = {}
-    for name, board in boards.items():
+    for board in boards:
+        name = board.file_name
         for row in read_table(export(output, kind) / f"wide_{name}.{kind}"):
             for part in [
                 column[: -len("_failed")]

@@ -17,7 +17,6 @@ from helm.common.key_value_store import SqliteKeyValueStore
 
 from helm_longctx.errors import InputError
 from helm_longctx.models.baselines import lexical
-from helm_longctx.redaction import logs
 from helm_longctx.runner import cache
 from helm_longctx.runner.cache import DigestStore
 from tests.runner.making import ENTRY, CachedClient, make_run, means
@@ -203,7 +202,6 @@ def test_a_changed_answer_is_asked_for_again(
     fault: str, tmp_path: Path, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An answer in the cache that was changed, or exchanged with another one, is not used by a later run."""
-    logs.warn_once.cache_clear()
     first = means(make_run(tmp_path, ENTRY))
     CachedClient.asked.clear()
     with connected(file) as connection:

@@ -6,6 +6,7 @@ import json
 import resource
 import signal
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,8 +41,10 @@ Limit = Callable[[int], None]
 
 
 @pytest.fixture
-def limit() -> Iterator[Limit]:
+def limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Limit]:
     """Limit the size of files of this process until the test ends."""
+    # Python would write cut modules, which later processes cannot import.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)

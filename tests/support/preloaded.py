@@ -2,7 +2,9 @@
 
 import gc
 import importlib
+from functools import partial
 
+import vl_convert
 import yaml
 
 from helm_longctx.__main__ import ALLOCATIONS
@@ -25,9 +27,12 @@ MODULES = (
     "helm_longctx.runner",
     "helm_longctx.runner.batches.collection",
     "helm_longctx.runner.rejudge",
-    "anthropic",
-    "openai",
+    "anthropic.resources",
+    "genai_prices",
+    "httpcore",
+    "openai.resources",
     "pandas",
+    "tokenizers.processors",
     "transformers",
 )
 
@@ -37,8 +42,10 @@ for module in MODULES:
     importlib.import_module(module)
 quick_yaml.replace_load()
 yaml.safe_load("")  # parses HELM's files here, once for all programs
-# The script of plots takes two seconds, and makes threads that a fork would lack.
-script = drawing.draw("javascript_bundle", site.EMBED)
-site.make_plot_script = lambda: str(script)
+# Making the script of plots makes threads that a fork would lack.
+bundle = vl_convert.javascript_bundle
+vl_convert.javascript_bundle = partial(drawing.draw, "javascript_bundle")
+site.make_plot_script()
+vl_convert.javascript_bundle = bundle
 gc.freeze()  # so that a fork's garbage collection does not copy these objects
 gc.enable()

@@ -3,15 +3,18 @@
 Of pages with a choice of lengths, a document has the main length, and plots are files.
 """
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,7 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
 from helm_longctx.documents.plots import THEMES, write_picture
+from helm_longctx.environment import cache_folder
 from helm_longctx.errors import InputError
 
 _ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
@@ -96,10 +100,42 @@ def safe_json(value: Any) -> str:
 
 @cache
 def make_plot_script() -> str:
-    """Return the JavaScript that draws plots. Making it takes two seconds."""
+    """Return the JavaScript that draws plots. Making it takes two seconds, so it is kept in the user's cache."""
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(EMBED))
+    made_of = f"{version('vl-convert-python')}\n{EMBED}"
+    name = hashlib.sha256(made_of.encode()).hexdigest()[:16]
+    path = cache_folder() / f"plots-{name}.js"
+    kept = _read_script(path)
+    if kept:
+        return kept
+    script = str(vl_convert.javascript_bundle(EMBED))
+    with suppress(OSError):  # a cache that cannot be written
+        _write_script(path, script.encode())
+    return script
+
+
+def _read_script(path: Path) -> str:
+    """Return the script that `_write_script` wrote. Empty if there is none, or the file is damaged."""
+    try:
+        first, _, script = path.read_bytes().partition(b"\n")
+    except OSError:
+        return ""
+    if first != _mark(script):
+        return ""
+    return script.decode()
+
+
+def _write_script(path: Path, script: bytes) -> None:
+    """Write a script after a line with its checksum. Of several processes, the last one's file stays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(_mark(script) + b"\n" + script)
+    os.replace(file.name, path)
+
+
+def _mark(script: bytes) -> bytes:
+    return b"// sha256 " + hashlib.sha256(script).hexdigest().encode()
 
 
 @cache

@@ -119,19 +119,24 @@ class Judge:
         Args:
             repeat: number of this repetition of the same request, each with entries of its own in HELM's cache.
         """
+        usages: list[Usage] = []
         try:
             # Equal prompts are sent one at a time, so that the second finds the reply to the first in the cache.
             with self._locks[digest(request.text)]:
-                return self._ask_until_readable(request, repeat)
+                return self._ask_until_readable(request, repeat, usages)
         except Exception as error:  # no error may cost the verdicts on other requests
-            return JudgeReply(
-                None, None, f"the reply cannot be used: {type(error).__name__}"
-            )
+            why = f"the reply cannot be used: {type(error).__name__}"
+            return JudgeReply(None, None, why, usages)
 
-    def _ask_until_readable(self, request: JudgeRequest, repeat: int) -> JudgeReply:
+    def _ask_until_readable(
+        self,
+        request: JudgeRequest,
+        repeat: int,
+        usages: list[Usage],
+    ) -> JudgeReply:
+        """Request replies until one has a verdict, and add the usage of each to `usages`, also if an error follows."""
         text = None
         error = None
-        usages: list[Usage] = []
         for number in range(request.readings or self._readings):
             result = self._result(request, number, repeat)
             # A call that failed after all attempts: another number would meet the same failure.

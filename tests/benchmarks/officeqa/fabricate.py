@@ -109,6 +109,7 @@ _GOLDS = (
     "12 bonds in 1999",
     "(1,234)",
     "$1.2 billion",
+    "1.2 million",
     "2020, 2021",
     "",
 )
@@ -169,6 +170,12 @@ def _shift(rng: random.Random, gold: str) -> str:
     return re.sub(r"\d[\d,]*\.?\d*(?<!,)", change, gold)
 
 
+def _change_unit(rng: random.Random, gold: str) -> str:
+    """Return a right answer with a unit, in place of its own if it has one."""
+    unit = rng.choice(["trillion", "billions", "b", "million", "M", "thousands", "k"])
+    return f"{re.sub(r' [mb]illion$', '', gold)} {unit}"
+
+
 def _make_reply(rng: random.Random, gold: str) -> str:
     made = rng.choices(_PARTS, k=rng.randint(0, 3))
     inner = rng.choice(
@@ -188,6 +195,7 @@ def _make_reply(rng: random.Random, gold: str) -> str:
             _shift(rng, gold),
             _shift(rng, gold),
             _shift(rng, gold),
+            _change_unit(rng, gold),
             " ".join(made),
             "".join(made),
             rng.choice(_GOLDS),

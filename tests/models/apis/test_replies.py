@@ -27,7 +27,6 @@ from helm_longctx.models.results import (
     is_output_cut,
     usage_of,
 )
-from helm_longctx.redaction import logs
 from helm_longctx.run_settings import JUDGE_WAIT, MAX_COST, PRICES
 from helm_longctx.runner.follow_up import join_answers
 from helm_longctx.runner.score_log import find_reasons
@@ -54,7 +53,6 @@ CLIENTS = {
 def settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.01")
     monkeypatch.setenv(JUDGE_WAIT, "0.01")
-    logs.warn_once.cache_clear()
 
 
 def arguments(kind: str, server: Hostile) -> dict[str, Any]:

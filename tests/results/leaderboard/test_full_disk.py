@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,12 @@ from tests.support import programs
 
 LIMIT = 10_000
 """Bytes of a file. The schema of the pages has more."""
+
+
+def limit_files() -> None:
+    """Limit the files of this process. Python would write cut modules, which later processes cannot import."""
+    sys.dont_write_bytecode = True
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
 
 
 def test_pages_can_be_written_again(tmp_path: Path) -> None:
@@ -26,8 +33,7 @@ def test_pages_can_be_written_again(tmp_path: Path) -> None:
     summarize = partial(
         programs.run, "helm-longctx", "summarize", "--suite", "s", folder=tmp_path
     )
-    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
-    failed = summarize(prepare=limit)
+    failed = summarize(prepare=limit_files)
     assert failed.returncode == 2
     assert "File too large" in failed.stderr
     again = summarize()

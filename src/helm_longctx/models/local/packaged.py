@@ -13,6 +13,7 @@ from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import WheelFile
+from helm_longctx.environment import cache_folder
 from helm_longctx.helm_api import CacheConfig
 from helm_longctx.locks import hold_lock
 from helm_longctx.models.local.gguf import convert
@@ -77,10 +78,8 @@ def find_weights(name: str) -> Path:
 
 
 def cache_root() -> DataRoot:
-    """Return the folder in which models are kept: beside the models of the hub, for all runs of a user."""
-    from huggingface_hub.constants import HF_HOME
-
-    return DataRoot(Path(HF_HOME) / "helm_longctx", mirror=False)
+    """Return the folder in which models are kept."""
+    return DataRoot(cache_folder(), mirror=False)
 
 
 class PackagedTokenizer(HuggingFaceTokenizer):
