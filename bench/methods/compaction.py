@@ -153,7 +153,7 @@ def make_planted(seed: int) -> list[Compactor]:
     return [
         WithMethod(ORDER[0], {}, model),
         CommandCompactor(ORDER[1], TOOL, 60),
-        FunctionCompactor(ORDER[2], "compaction:drop_middle"),
+        FunctionCompactor(ORDER[2], "bench.methods.compaction:drop_middle"),
     ]
 
 
