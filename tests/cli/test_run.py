@@ -216,7 +216,7 @@ def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
         ),
         (
             "model_metadata.yaml",
-            "[models",
+            "models: }",
             "local/model_metadata.yaml:1: the file is not YAML",
         ),
         (
