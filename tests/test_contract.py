@@ -343,6 +343,7 @@ BASE = {
     "helm_log",
     "locks",
     "parts",
+    "process_state",
     "run_settings",
 }
 """Modules at the top. They import each other and HELM, and no room."""

@@ -7,12 +7,15 @@ log, the limits of what they send.
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 _ends: ExitStack | None = None
-_lasting: list[AbstractContextManager[object]] = []
-"""Changes without an end. They are kept, because a context manager that is forgotten ends."""
+_lasting = ExitStack()
+"""Changes that stay until the process ends."""
+
+atexit.register(_lasting.close)
 
 _is_idle = False
 
@@ -32,11 +35,8 @@ def giving_back() -> Iterator[None]:
 
 def change_until_end(change: AbstractContextManager[object]) -> None:
     """Enter a context, and leave it when the command or the call ends. In a process of HELM's own commands it stays."""
-    if _ends is not None:
-        _ends.enter_context(change)
-        return
-    change.__enter__()
-    _lasting.append(change)
+    ends = _lasting if _ends is None else _ends
+    ends.enter_context(change)
 
 
 def undo_at_end(undo: Callable[[], object]) -> None:
