@@ -36,7 +36,7 @@ from helm_longctx.judging.keys import client as keys
 from helm_longctx.models import objects
 from helm_longctx.models.apis import prices, rates
 from helm_longctx.models.apis.transport import LimitedBody
-from helm_longctx.models.local.model import _seeded
+from helm_longctx.models.local.model import _seed_random_numbers
 from helm_longctx.models.local.objects import TransformersModel
 from helm_longctx.parts import import_user_module
 from tests.evaluation.calls import call_with_short_texts
@@ -264,7 +264,7 @@ def test_a_model_that_trains(tmp_path: Path) -> None:
     torch.manual_seed(3)
     expected = torch.rand(1).item()
     torch.manual_seed(3)
-    with _seeded(1, local._model.device):
+    with _seed_random_numbers(1, local._model.device):
         torch.rand(1)
     assert torch.rand(1).item() == expected
     loaded.close()

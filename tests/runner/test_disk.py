@@ -126,7 +126,7 @@ def open_lines(folder: Path) -> Store:
 
 
 def open_sealed_lines(folder: Path) -> Store:
-    """Lines with a digest, as in `compaction` and `gate --logprobs`."""
+    """Return a store of lines with a digest, as `compaction` and `gate --logprobs` write them."""
     path = folder / "sealed.jsonl"
     lines = SealedLines(path, "remove it")
     return Store(
@@ -136,7 +136,7 @@ def open_sealed_lines(folder: Path) -> Store:
 
 
 def open_journal(folder: Path) -> Store:
-    """The journal of a run."""
+    """Return a store that adds answers to the journal of a run."""
     journal = Journal(folder)
 
     def read() -> dict[str, str]:
@@ -154,7 +154,7 @@ def open_journal(folder: Path) -> Store:
 
 
 def open_ledger(folder: Path) -> Store:
-    """The ledger of batches."""
+    """Return a store that announces batches in the ledger."""
     ledger = Ledger(folder)
     receiver = Receiver("corp/m", "openai")
 
@@ -174,7 +174,7 @@ def open_ledger(folder: Path) -> Store:
 
 
 def open_cache(folder: Path) -> Store:
-    """The request cache, where judges' replies of batches must be kept."""
+    """Return a store that adds replies to the request cache, which must keep judges' replies of batches."""
     path = str(folder / "cache.sqlite")
     DigestStore(path).add("first", {"value": ""})
 
@@ -191,7 +191,7 @@ def open_cache(folder: Path) -> Store:
 
 
 def open_verdicts(folder: Path) -> Store:
-    """The verdicts of a judge of entailment, which are used even if they are not kept."""
+    """Return a store of entailment verdicts, which are used even if they are not kept."""
 
     class Judge:
         name = official = "judge"

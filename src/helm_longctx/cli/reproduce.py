@@ -98,7 +98,7 @@ def reproduce(
 
 
 def _find(name: str) -> Reproduction:
-    """Return the numbers of the protocol of a name, or else those of the release of that name."""
+    """Return the published numbers of the protocol with a name, or of the release if no protocol has it."""
     try:
         _, protocol = find_protocol(name, BENCHMARKS)
     except InputError:

@@ -79,7 +79,7 @@ def find_first_answer(
     """Return the kept result of a request, or of the first of two requests, or None if it has to be sent.
 
     Args:
-        name: that of the request in the journal, if it is known.
+        name: the request's name in the journal, if it is known.
     """
     kept = asked.state.result or asked.first
     if kept:
@@ -93,7 +93,7 @@ def find_answer(
     """Return the kept result of a request and of the one that follows it, or None if one has to be sent.
 
     Args:
-        name: that of the request in the journal, if it is known.
+        name: the request's name in the journal, if it is known.
     """
     if asked.state.result is not None:
         return asked.state.result

@@ -548,7 +548,7 @@ class LocalModel:
         # Only a job that is alone in its batch has a sampling.
         drawn = dict(jobs[0].sampling)
         seed = drawn.pop("seed", None)
-        with _seeded(seed, ids.device):
+        with _seed_random_numbers(seed, ids.device):
             output = self._model.generate(
                 ids,
                 attention_mask=mask,
@@ -579,7 +579,7 @@ class LocalModel:
 
 
 @contextmanager
-def _seeded(seed: int | None, device: Any) -> Iterator[None]:
+def _seed_random_numbers(seed: int | None, device: Any) -> Iterator[None]:
     """Let PyTorch draw from a seed in the block. A program that trains a model goes on with its own random numbers."""
     if seed is None:
         yield

@@ -62,9 +62,15 @@ class OneShard(Strategy):
 
 def divide_paces(total: int) -> AbstractContextManager[None]:
     """Divide the limits of requests and tokens per minute by a number of processes in the block."""
-    return use_paces(
-        lambda name, *limits: Pace(*(limit and limit / total for limit in limits))
-    )
+
+    def make_pace(name: str, requests: float | None, tokens: float | None) -> Pace:
+        return Pace(_divide(requests, total), _divide(tokens, total))
+
+    return use_paces(make_pace)
+
+
+def _divide(limit: float | None, total: int) -> float | None:
+    return None if limit is None else limit / total
 
 
 def run_shards(total: int, part: str) -> None:
