@@ -8,6 +8,7 @@ from typing import Any
 
 from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.documents.site import templates
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.lengths import length_label
 
 CertificateRecord = Mapping[str, Any]
@@ -92,6 +93,7 @@ def write_certificate(record: CertificateRecord, path: Path) -> None:
         cells=cells,
         label=length_label,
         percent=percent,
+        level=LEVEL_TEXT,
         marks=_MARKS,
     )
     path.write_text(page, encoding="utf-8", errors="replace")
