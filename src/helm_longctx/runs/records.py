@@ -35,7 +35,6 @@ from helm_longctx.runs.files import (
     parse,
     reading,
     repeat_of,
-    replace_file,
 )
 from helm_longctx.runs.helm_files import (
     State,
@@ -51,6 +50,7 @@ from helm_longctx.runs.state_changes import StateChange, apply_change, find_chan
 from helm_longctx.tasks.answer import Answer
 from helm_longctx.tasks.answer_values import AnswerValues
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.writing import replace_file
 
 RECORDS = "records.jsonl.zst"
 
