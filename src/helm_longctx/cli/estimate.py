@@ -23,6 +23,7 @@ from helm_longctx.config.shared import (
     make_specs,
 )
 from helm_longctx.errors import InputError
+from helm_longctx.writing import write_output
 
 _RequestsPerMinute = Annotated[
     float | None,
@@ -116,4 +117,4 @@ def estimate(
                 if plan.run == run_estimate.run:
                     of_run.append(asdict(plan))
             rows.append({**asdict(run_estimate), "plans": of_run})
-        as_json.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
+        write_output(as_json, orjson.dumps(rows, option=orjson.OPT_INDENT_2))

@@ -66,6 +66,7 @@ from helm_longctx.tasks.entry import fetch_line
 from helm_longctx.tasks.metric_names import KEY_LOGPROB, MEAN_LOGPROB, SCORE_NAMES
 from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITIES, PERPLEXITY
 from helm_longctx.tasks.task import UNREAD
+from helm_longctx.writing import replace_file
 
 
 def score_rows(board: Board) -> list[dict[str, Any]]:
@@ -131,7 +132,7 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
     """Write all scores of the boards to `scores.json` and `scores.csv`."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = list(chain.from_iterable(map(score_rows, boards)))
-    (folder / "scores.json").write_bytes(dump_json(rows))
+    replace_file(folder / "scores.json", dump_json(rows))
     cells = []
     for row in rows:
         lists = {"caveats": ";".join(row["caveats"]), "judges": ";".join(row["judges"])}

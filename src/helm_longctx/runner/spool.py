@@ -41,7 +41,6 @@ from helm_longctx.helm_api import (
 )
 from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
-from helm_longctx.runner.interruptions import DISK_FULL
 from helm_longctx.runs.prompts import (
     elide_texts,
     evidence_of,
@@ -54,6 +53,7 @@ from helm_longctx.runs.prompts import (
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.writing import DISK_FULL
 
 Select = Callable[[int, Iterable[str]], Sequence[int]]
 """(number of prompts, prompts) → the numbers of those that are wanted. Prompts are read once, one at a time."""

@@ -22,9 +22,10 @@ import zstandard
 from helm_longctx.errors import InputError
 from helm_longctx.helm_api import Input, Request
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.files import read_json, replace_file
+from helm_longctx.runs.files import read_json
 from helm_longctx.tasks.prompt import Message, message_text
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.writing import replace_file
 
 LIMIT = 8_000
 """Number of characters. A text of at most this length is shown whole, and an elided text is never longer."""

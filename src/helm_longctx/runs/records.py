@@ -35,7 +35,6 @@ from helm_longctx.runs.files import (
     parse,
     reading,
     repeat_of,
-    replace_file,
 )
 from helm_longctx.runs.helm_files import (
     State,
@@ -50,6 +49,7 @@ from helm_longctx.runs.prompts import to_text
 from helm_longctx.runs.state_changes import StateChange, apply_change, find_changes
 from helm_longctx.tasks.answer import Answer
 from helm_longctx.tasks.sample import RecordKey, Sample
+from helm_longctx.writing import replace_file
 
 RECORDS = "records.jsonl.zst"
 

@@ -49,7 +49,7 @@ from helm_longctx.documents.site import write_site
 from helm_longctx.redaction.personal import Replaced
 from helm_longctx.results.cells import interval_row
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.results.statistics.level import LEVEL_TEXT
+from helm_longctx.results.statistics.level import ABOUT_SCORES, LEVEL_TEXT
 from helm_longctx.results.statistics.noninferiority import Verdict
 
 _SHOWN = 300
@@ -585,7 +585,14 @@ def write_page(sections: Sequence[Section], about: About, folder: Path) -> Path:
     made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
     about_text = f"Answers by {about.reader}. {len(about.transcripts)} transcripts."
     page = Page("index.html", "Result", "Compaction", sections, about=about_text)
-    report = Report(f"Compaction: {about.name}", about.name, made, [page])
+    report = Report(
+        title=f"Compaction: {about.name}",
+        suite=about.name,
+        made=made,
+        about=ABOUT_SCORES,
+        pages=[page],
+        has_scores=False,
+    )
     return write_site(report, folder)[0]
 
 

@@ -36,9 +36,9 @@ from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.statistics.noninferiority import Verdict
-from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.token_estimate import estimate_tokens
+from helm_longctx.writing import replace_file
 
 if TYPE_CHECKING:
     from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan

@@ -7,8 +7,9 @@ from pathlib import Path
 import orjson
 
 from helm_longctx.results.suite import suite_path
-from helm_longctx.runs.files import read_json, replace_file
+from helm_longctx.runs.files import read_json
 from helm_longctx.tasks.sample import RecordKey
+from helm_longctx.writing import replace_file
 
 BASE = "base"
 CANDIDATE = "candidate"

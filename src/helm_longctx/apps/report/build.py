@@ -50,6 +50,7 @@ from helm_longctx.results.boards import (
 from helm_longctx.results.cells import caveat_kinds, write_scores
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Run, read_results
+from helm_longctx.results.statistics.level import ABOUT_SCORES
 from helm_longctx.results.suite import report_path, suite_folder
 from helm_longctx.runs.files import STATES, reading
 from helm_longctx.runs.prompts import (
@@ -465,10 +466,11 @@ def write_report(
     name = suite.name if suite else ""
     # Servers and browsers open `index.html` of a folder.
     report = Report(
-        f"Long-context report: {name or 'published results'}",
-        name,
-        made,
-        [replace(first, file="index.html"), *rest],
+        title=f"Long-context report: {name or 'published results'}",
+        suite=name,
+        made=made,
+        about=ABOUT_SCORES,
+        pages=[replace(first, file="index.html"), *rest],
     )
     write_scores(boards, folder / "data")
     if kind != "html":
