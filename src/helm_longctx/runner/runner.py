@@ -82,8 +82,7 @@ from helm_longctx.runs import files
 from helm_longctx.runs.helm_files import write_helm_files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.records import make_records, write_run
-from helm_longctx.tasks.answer_values import AnswerValues
+from helm_longctx.runs.records import AnswerValues, make_records, write_run
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 
