@@ -296,7 +296,7 @@ def load_weights(weights: Weights) -> Any:
     ignore_broken_torchvision()
     import torch
     from transformers import AutoModelForCausalLM
-    from transformers.utils import is_accelerate_available
+    from transformers.utils.import_utils import is_accelerate_available
 
     if torch.cuda.is_available():
         gpus = torch.cuda.device_count()
