@@ -23,7 +23,7 @@ from helm.common.cache import cache_stats
 
 from helm_longctx.data.fetch import describe_files
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.helm.errors import refuse_runs
@@ -137,7 +137,7 @@ def evaluate(
     """
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
-    with helm_log.block(f"{len(metrics)} metrics"):
+    with helm_log.block(f"{describe_count(len(metrics), 'metric')}"):
         results = []
         for metric in metrics:
             results.append(
