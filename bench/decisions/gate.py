@@ -38,7 +38,7 @@ from helm_longctx.results.statistics.noninferiority import (
 from helm_longctx.results.stopping import StoppingQuestion
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.stopping import FIRST, GROWTH
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.stop_rules import parse_rule
 
 Counts = NDArray[np.int64]
@@ -538,9 +538,9 @@ def _misses_table(random: np.random.Generator) -> bool:
     return False
 
 
-def _scores(values: NDArray[np.float64]) -> list[InstanceScore]:
+def _scores(values: NDArray[np.float64]) -> list[Score]:
     return [
-        InstanceScore(
+        Score(
             run="r",
             entry="e",
             task="t",

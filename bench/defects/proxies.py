@@ -45,7 +45,7 @@ from helm_longctx.apps.gate.folder import GateFolder
 from helm_longctx.apps.gate.gate import ALL, decide
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import decide_drops
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.registry import BENCHMARKS
 
 SKILL = {0: 0.95, 1500: 0.85}
@@ -174,7 +174,7 @@ def draw_answers(
     )
 
 
-def _reply(score: InstanceScore, text: str | None) -> Reply:
+def _reply(score: Score, text: str | None) -> Reply:
     assert score.score is not None
     return Reply(score.score, text or "", int(score.values["billed_prompt_tokens"]))
 
@@ -227,7 +227,7 @@ def _pairs(part: Sequence[Question], weight: float) -> Pairs:
 def make_pair(number: int, question: Question) -> AnswerPair:
     """Return a question's replies in the form in which the gate reads them."""
     scores = [
-        InstanceScore(
+        Score(
             run="",
             entry="",
             task="json_kv",

@@ -31,7 +31,7 @@ from helm_longctx.results.statistics.intervals import (
     mean_of_means,
     weigh_lengths,
 )
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -240,7 +240,7 @@ def own_result(
 ) -> Result:
     """Return a result of a run of the protocol's entry with n questions, of which each second one is right."""
     rows = [
-        InstanceScore(
+        Score(
             run=folder,
             entry="mrcr",
             task="8needle",
@@ -357,9 +357,7 @@ def test_the_same_questions_have_one_interval() -> None:
     assert uneven.high - uneven.low < 0.8 * (by_intervals.high - by_intervals.low)
 
 
-def replace_answer(
-    answer: InstanceScore, task: str, instance: str, is_right: bool
-) -> InstanceScore:
+def replace_answer(answer: Score, task: str, instance: str, is_right: bool) -> Score:
     return answer._replace(
         task=task, instance=instance, score=float(is_right), group=f"{task}: {instance}"
     )

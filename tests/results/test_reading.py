@@ -11,7 +11,7 @@ import pytest
 
 from helm_longctx.results.reading import Result, read_results, task_statistics
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.apps.report.suites import write_run
 
@@ -86,7 +86,7 @@ def test_only_shares_end_at_one() -> None:
     ):
         own = mean_interval(values, list("abcd"))
         rows = [
-            InstanceScore(
+            Score(
                 run="r",
                 entry="e",
                 task="t",

@@ -30,7 +30,7 @@ from helm_longctx.results.reading import (
     without_ends,
 )
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.runs.scores import InstanceScore, mean_over_questions
+from helm_longctx.runs.scores import Score, mean_over_questions
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.apps.report.suites import write_run
 from tests.support.leaderboards import summarize_suite
@@ -39,9 +39,9 @@ PARENTS = "graphwalks:task=openai_parents,length=128k,model=a/b"
 RECALL = "helmet_recall:length=8k,model=a/b"
 
 
-def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> InstanceScore:
+def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> Score:
     values = {"output_truncated": float(is_cut)}
-    return InstanceScore(
+    return Score(
         run="run",
         entry="entry",
         task="task",
@@ -71,7 +71,7 @@ rows = st.lists(
 
 
 @given(rows)
-def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
+def test_bounds_contain_the_score(answers: list[Score]) -> None:
     """The score is between the bounds, and the bounds are those of a mean over questions of the replaced scores."""
     score = mean_over_questions(answers)
     wrong, left_out, best = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helm_longctx.results.reading import Result, interval_of
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
 
 DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -20,7 +20,7 @@ def result(
 ) -> Result:
     """A model's scores on questions at six depths; a question without a score has failed."""
     rows = tuple(
-        InstanceScore(
+        Score(
             run=f"run-{model}",
             entry="helmet_rag",
             task=task,

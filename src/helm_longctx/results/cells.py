@@ -30,6 +30,7 @@ from helm_longctx.documents.numbers import (
     range_text,
 )
 from helm_longctx.documents.terminal import print_blocks
+from helm_longctx.errors import describe_count
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import (
     FLOORS,
@@ -66,6 +67,7 @@ from helm_longctx.tasks.entry import fetch_line
 from helm_longctx.tasks.metric_names import KEY_LOGPROB, MEAN_LOGPROB, SCORE_NAMES
 from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITIES, PERPLEXITY
 from helm_longctx.tasks.task import UNREAD
+from helm_longctx.writing import replace_file
 
 
 def score_rows(board: Board) -> list[dict[str, Any]]:
@@ -131,7 +133,7 @@ def write_scores(boards: Iterable[Board], folder: Path) -> None:
     """Write all scores of the boards to `scores.json` and `scores.csv`."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = list(chain.from_iterable(map(score_rows, boards)))
-    (folder / "scores.json").write_bytes(dump_json(rows))
+    replace_file(folder / "scores.json", dump_json(rows))
     cells = []
     for row in rows:
         lists = {"caveats": ";".join(row["caveats"]), "judges": ";".join(row["judges"])}
@@ -855,7 +857,7 @@ def _notes_on_results(board: Board) -> Iterator[str]:
     for task, instances in wrong.items():
         if instances:
             title = f"{board.title}, {board.titles[task]}"
-            yield f"Known errors: {title}: {len(instances)} questions, which the report lists"
+            yield f"Known errors: {title}: {describe_count(len(instances), 'question')}, which the report lists"
 
 
 def _answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:

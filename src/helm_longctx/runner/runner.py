@@ -23,7 +23,7 @@ from helm.common.cache import cache_stats
 
 from helm_longctx.data.fetch import describe_files
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.helm.errors import refuse_runs
@@ -65,6 +65,7 @@ from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import free_model, has_changed, identify, make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import (
+    LoadedScenarios,
     Spool,
     StoredRequest,
     WholePromptAnnotations,
@@ -81,8 +82,7 @@ from helm_longctx.runs import files
 from helm_longctx.runs.helm_files import write_helm_files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.records import make_records, write_run
-from helm_longctx.tasks.answer_values import AnswerValues
+from helm_longctx.runs.records import AnswerValues, make_records, write_run
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 
@@ -137,7 +137,7 @@ def evaluate(
     """
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
-    with helm_log.block(f"{len(metrics)} metrics"):
+    with helm_log.block(f"{describe_count(len(metrics), 'metric')}"):
         results = []
         for metric in metrics:
             results.append(
@@ -502,8 +502,13 @@ class LongContextRunner(Runner):
         run_spec: RunSpec,
         scenario: Scenario,
         spool: Spool,
+        loaded: LoadedScenarios | None = None,
     ) -> list[StoredRequest]:
-        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
+        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`.
+
+        Args:
+            loaded: keeps the instances for other runs of the same scenario.
+        """
         folder = get_scenario_cache_path(self.output_path, scenario.name)
         adapter = AdapterFactory.get_adapter(
             run_spec.adapter_spec, self.tokenizer_service
@@ -516,7 +521,10 @@ class LongContextRunner(Runner):
         }
         with helm_log.block("prompts"):
             if isinstance(scenario, LongContextScenario):
-                requests = adapt(scenario.iter_instances(folder), **options)
+                instances = scenario.iter_instances(folder)
+                if loaded is not None:
+                    instances = loaded.load(run_spec, instances)
+                requests = adapt(instances, **options)
                 root = scenario_root(folder)
                 run_path = self.run_path(run_spec)
                 files.write_data(run_path, describe_files(scenario.entry.sources, root))

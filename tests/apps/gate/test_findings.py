@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.apps.gate.answers import AnswerPair, agreements
 from helm_longctx.apps.gate.findings import find_differences
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 
 
 def answer(
@@ -16,11 +16,11 @@ def answer(
     billed: int | None = None,
     failure: str = "",
     expected: int | None = None,
-) -> InstanceScore:
+) -> Score:
     """Return an answer whose server counts `billed` tokens of a prompt with `expected` tokens."""
     counts = {"billed_prompt_tokens": billed, "prompt_tokens": expected}
     values = {name: float(count) for name, count in counts.items() if count is not None}
-    return InstanceScore(
+    return Score(
         run="",
         entry="e",
         task="t",
@@ -37,8 +37,8 @@ def answer(
 
 
 def pair(
-    base: InstanceScore,
-    candidate: InstanceScore,
+    base: Score,
+    candidate: Score,
     texts: tuple[str | None, str | None] = ("a", "a"),
 ) -> AnswerPair:
     return AnswerPair(base, candidate, texts, is_base_first=True)

@@ -16,11 +16,11 @@ from helm_longctx.results.statistics.noninferiority import (
     decide_drops,
     visible_drop,
 )
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 
 
-def answer(score: float) -> InstanceScore:
-    return InstanceScore(
+def answer(score: float) -> Score:
+    return Score(
         run="",
         entry="e",
         task="t",

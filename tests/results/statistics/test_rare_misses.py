@@ -20,7 +20,7 @@ from helm_longctx.results.statistics.rare_misses import (
     is_too_few,
     summarize,
 )
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.metric_names import ANSWER_LOGPROB, MEAN_LOGPROB, window_logprob
 
 USUAL = np.linspace(-1.2, -0.8, 99).tolist()
@@ -108,9 +108,9 @@ def test_curves_are_right_as_a_whole() -> None:
     assert alone == mean_interval(values, kind=ValueKind.NATS)
 
 
-def make_row(number: int, values: dict[str, float]) -> InstanceScore:
+def make_row(number: int, values: dict[str, float]) -> Score:
     """Return the row of a question of its own."""
-    return InstanceScore(
+    return Score(
         run="run",
         entry="entry",
         task="task",

@@ -34,6 +34,7 @@ from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, is_number, is_whole
+from helm_longctx.writing import replace_file
 
 _FILTER = "none"
 """The filter in the names of metrics. There is none, because our scorers read the whole answer."""
@@ -76,7 +77,7 @@ def write_results(
         content = json.dumps(
             _results(model, results, means), indent=2, ensure_ascii=False
         )
-        path.write_text(content, encoding="utf-8")
+        replace_file(path, content.encode())
         yield path, len(results)
         for result in results:
             samples = target / f"samples_{result.name}_{date}.jsonl"
@@ -253,7 +254,7 @@ def _write_samples(path: Path, result: TaskResult) -> int:
     text = "".join(
         f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines.values()
     )
-    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    replace_file(path, text.encode(errors="surrogatepass"))
     return len(lines)
 
 
