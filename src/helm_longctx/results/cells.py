@@ -30,6 +30,7 @@ from helm_longctx.documents.numbers import (
     range_text,
 )
 from helm_longctx.documents.terminal import print_blocks
+from helm_longctx.errors import describe_count
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import (
     FLOORS,
@@ -852,7 +853,7 @@ def _notes_on_results(board: Board) -> Iterator[str]:
     for task, instances in wrong.items():
         if instances:
             title = f"{board.title}, {board.titles[task]}"
-            yield f"Known errors: {title}: {len(instances)} questions, which the report lists"
+            yield f"Known errors: {title}: {describe_count(len(instances), 'question')}, which the report lists"
 
 
 def _answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:

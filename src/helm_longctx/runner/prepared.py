@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm.truncation import deployment_window
 from helm_longctx.helm_api import RequestState, RunSpec, Scenario, get_model_deployment
 from helm_longctx.helm_log import helm_log
@@ -150,7 +150,7 @@ class PreparedRun:
                 spending=self.spending,
                 total=total,
             )
-        with helm_log.block(f"{total} requests"):
+        with helm_log.block(f"{describe_count(total, 'request')}"):
             helm_log.info(
                 self.path.name
             )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"

@@ -23,7 +23,7 @@ from helm.common.cache import cache_stats
 
 from helm_longctx.data.fetch import describe_files
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.helm.errors import refuse_runs
@@ -66,6 +66,7 @@ from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import free_model, has_changed, identify, make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import (
+    LoadedScenarios,
     Spool,
     StoredRequest,
     WholePromptAnnotations,
@@ -137,7 +138,7 @@ def evaluate(
     """
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
-    with helm_log.block(f"{len(metrics)} metrics"):
+    with helm_log.block(f"{describe_count(len(metrics), 'metric')}"):
         results = []
         for metric in metrics:
             results.append(
@@ -506,8 +507,13 @@ class LongContextRunner(Runner):
         run_spec: RunSpec,
         scenario: Scenario,
         spool: Spool,
+        loaded: LoadedScenarios | None = None,
     ) -> list[StoredRequest]:
-        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
+        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`.
+
+        Args:
+            loaded: keeps the instances for other runs of the same scenario.
+        """
         folder = get_scenario_cache_path(self.output_path, scenario.name)
         adapter = AdapterFactory.get_adapter(
             run_spec.adapter_spec, self.tokenizer_service
@@ -520,7 +526,10 @@ class LongContextRunner(Runner):
         }
         with helm_log.block("prompts"):
             if isinstance(scenario, LongContextScenario):
-                requests = adapt(scenario.iter_instances(folder), **options)
+                instances = scenario.iter_instances(folder)
+                if loaded is not None:
+                    instances = loaded.load(run_spec, instances)
+                requests = adapt(instances, **options)
                 root = scenario_root(folder)
                 run_path = self.run_path(run_spec)
                 files.write_data(run_path, describe_files(scenario.entry.sources, root))
