@@ -70,11 +70,19 @@ def check_not_cancelled() -> None:
 
 
 def call_all(
-    function: Callable[[_Item], _Value], items: Sequence[_Item], parallelism: int
+    function: Callable[[_Item], _Value],
+    items: Sequence[_Item],
+    parallelism: int,
+    limit: float | None = None,
+    late: Callable[[_Item], _Value] | None = None,
 ) -> list[_Value]:
     """Call a function with each item, several at the same time, and return the values in the order of the items.
 
     After an error or Ctrl-C no other call begins. What is in flight is paid for, so it may end within `SETTLE` seconds.
+
+    Args:
+        limit: seconds that a call may take, or None for no limit.
+        late: returns the value of a call that takes longer. It is needed with a limit.
 
     Raises:
         CancelledError: this is itself a call of a pool, and it is cancelled.
@@ -82,15 +90,18 @@ def call_all(
     """
     values: dict[int, _Value] = {}
     waiting = list(enumerate(items))[::-1]
-    with closing(WorkerPool(function, None)) as calls:
+    with closing(WorkerPool(function, limit)) as calls:
         try:
             while waiting or calls:
                 check_not_cancelled()
                 while waiting and len(calls) < parallelism:
                     calls.start(*waiting.pop())
                 for number, call in calls.wait():
-                    assert call is not None  # there is no time limit
-                    values[number] = call.result()
+                    if call is None:
+                        assert late is not None
+                        values[number] = late(items[number])
+                    else:
+                        values[number] = call.result()
         except BaseException:
             calls.settle(SETTLE)
             raise
