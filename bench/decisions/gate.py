@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from bench.decisions.figures import Figure, figure, share_figure
 from numpy.typing import NDArray
+from tests.support.scores import make_score
 
 from helm_longctx.apps.gate.asking import Goal, overall_power, plan_depths, plan_lengths
 from helm_longctx.results.statistics.comparison import (
@@ -41,7 +42,6 @@ from helm_longctx.results.statistics.noninferiority import (
 from helm_longctx.results.stopping import StoppingQuestion
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.stopping import FIRST, GROWTH
-from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.stop_rules import parse_rule
 
 Counts = NDArray[np.int64]
@@ -585,13 +585,13 @@ def _published_averages() -> list[float]:
 def _misses_table(random: np.random.Generator) -> bool:
     """Ask about books, of which large ones are harder, and say whether the interval lacks the mean of all questions."""
     sizes = random.choice([1, 10], 80)
-    scores = [
-        score._replace(instance=f"{book}-{position}", group=str(book))
-        for book, size in enumerate(sizes)
-        for position, score in enumerate(
-            _scores((random.random(size) < (0.8 if size == 1 else 0.4)).astype(float))
-        )
-    ]
+    scores = []
+    for book, size in enumerate(sizes):
+        values = random.random(size) < (0.8 if size == 1 else 0.4)
+        for position, value in enumerate(values):
+            scores.append(
+                make_score(float(value), f"{book}-{position}", group=str(book))
+            )
     truth = (0.8 + 10 * 0.4) / 11
     question = StoppingQuestion(parse_rule("score=50"), ["m"])
     size = FIRST
@@ -602,23 +602,3 @@ def _misses_table(random: np.random.Generator) -> bool:
             return True
         size = ceil(GROWTH * size)
     return False
-
-
-def _scores(values: NDArray[np.float64]) -> list[Score]:
-    return [
-        Score(
-            run="r",
-            entry="e",
-            task="t",
-            length=None,
-            instance=f"i{n}",
-            repeat=0,
-            score=float(value),
-            group=f"i{n}",
-            depth=None,
-            failure="",
-            tokens=None,
-            values={},
-        )
-        for n, value in enumerate(values)
-    ]
