@@ -287,12 +287,20 @@ class Page:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole report; `made` says when it was made, and by which version of this package."""
+    """The whole report.
+
+    Args:
+        made: when the report was made, and by which version of this package.
+        about: a sentence that says how all numbers are to be read.
+        has_scores: whether `data` has the files `scores.csv` and `scores.json`.
+    """
 
     title: str
     suite: str
     made: str
+    about: str
     pages: Sequence[Page]
+    has_scores: bool = True
 
     @property
     def groups(self) -> list[str]:

@@ -19,7 +19,7 @@ import orjson
 import regex
 import zstandard
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm_api import Input, Request
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.files import read_json
@@ -231,7 +231,7 @@ def elide_messages(messages: Sequence[Message], evidence: Sequence[str]) -> Mess
         if is_end or any(piece in message["content"] for piece in pieces):
             if left_out:
                 characters = sum(len(hidden["content"]) for hidden in left_out)
-                text = f"[... {len(left_out):,} messages, {characters:,} characters left out ...]"
+                text = f"[... {describe_count(len(left_out), 'message')}, {characters:,} characters left out ...]"
                 visible.append({"role": "left out", "content": text})
                 left_out = []
             text = elide(message["content"], evidence)

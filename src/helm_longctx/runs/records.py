@@ -48,8 +48,7 @@ from helm_longctx.runs.helm_files import (
 from helm_longctx.runs.prompts import to_text
 from helm_longctx.runs.state_changes import StateChange, apply_change, find_changes
 from helm_longctx.tasks.answer import Answer
-from helm_longctx.tasks.answer_values import AnswerValues
-from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.sample import RecordKey, Sample
 from helm_longctx.writing import replace_file
 
 RECORDS = "records.jsonl.zst"
@@ -69,8 +68,8 @@ _LEVEL = 3
 _PIECE = 1 << 16
 """Bytes that are compressed or copied at once."""
 
-RecordKey = tuple[str, str, int]
-"""A record's task, instance id and repeat, from 0. A task is empty in HELM's own scenarios."""
+AnswerValues = tuple[RecordKey, Mapping[str, float]]
+"""The statistics of an answer that have a value, by name."""
 
 _Key = tuple[RecordKey, str]
 """A record's key and, for a perturbed copy, the JSON of its perturbation."""
@@ -525,8 +524,9 @@ def _read_row(
     row: PerInstanceStats | AnswerValues,
 ) -> Mapping[_Key, Mapping[str, float]]:
     """Return the statistics of a row, by the record that they are of."""
-    if isinstance(row, AnswerValues):
-        return {((row.task, row.instance, row.repeat), ""): row.values}
+    if isinstance(row, tuple):
+        key, values = row
+        return {(key, ""): values}
     return _read_values(_shorten_row(row))
 
 

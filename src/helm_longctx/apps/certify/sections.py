@@ -8,6 +8,7 @@ from typing import Any
 
 from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.documents.site import templates
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.writing import replace_file
 
@@ -93,6 +94,7 @@ def write_certificate(record: CertificateRecord, path: Path) -> None:
         cells=cells,
         label=length_label,
         percent=percent,
+        level=LEVEL_TEXT,
         marks=_MARKS,
     )
     replace_file(path, page.encode(errors="replace"))

@@ -37,7 +37,7 @@ from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.level import LEVEL, LEVEL_TEXT
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.records import QuestionRecord
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
 from helm_longctx.writing import replace_file, replacing
@@ -247,7 +247,7 @@ def _sample(
     identity: str,
     result: TaskResult,
     asked: QuestionRecord,
-    row: InstanceScore,
+    row: Score,
     score: float,
 ) -> dict[str, Any]:
     prompt = asked.prompt

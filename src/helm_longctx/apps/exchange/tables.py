@@ -20,7 +20,7 @@ from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, ma
 from helm_longctx.apps.exchange.export import (
     AnswerRow,
     Average,
-    Score,
+    ScoreRow,
     answers,
     averages,
     scores,
@@ -120,7 +120,7 @@ def write_tables(
     """
     write = write_csv if kind == "csv" else _write_parquet
     contents: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
-        "scores": (Score._fields, scores(suite)),
+        "scores": (ScoreRow._fields, scores(suite)),
         "averages": (Average._fields, averages(suite.boards)),
         "answers": (AnswerRow._fields, answers(suite.results, benchmarks)),
     }
