@@ -20,7 +20,7 @@ from helm_longctx.helm_api import (
     LocalContext,
     get_model_deployment,
 )
-from helm_longctx.models.apis.calls import check_not_cancelled
+from helm_longctx.models.apis.calls import check_cancellation
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of
@@ -103,7 +103,7 @@ class Purse:
                         " again"
                     )
                 self._changed.wait()
-            check_not_cancelled()
+            check_cancellation()
             self._in_flight += 1
             self._limit.reserved += dollars
 

@@ -63,7 +63,7 @@ def is_cancelled() -> bool:
     return cancellation is not None and cancellation.is_set
 
 
-def check_not_cancelled() -> None:
+def check_cancellation() -> None:
     """Raise a `CancelledError` if the call that this thread makes is cancelled. It stands before each request."""
     if is_cancelled():
         raise CancelledError
@@ -93,7 +93,7 @@ def call_all(
     with closing(WorkerPool(function, limit)) as calls:
         try:
             while waiting or calls:
-                check_not_cancelled()
+                check_cancellation()
                 while waiting and len(calls) < parallelism:
                     calls.start(*waiting.pop())
                 for number, call in calls.wait():

@@ -175,7 +175,7 @@ class Batches:
         states = self._look(problems)
         for run, part in self._parts(problems):
             if part.failures is not None:
-                yield _describe_collected(run, part, part.failures)
+                yield _describe_end(run, part, part.failures)
             elif not part.is_absent:
                 yield states.get(part.id, _BatchState(run, part, "error"))
         problems.report(self._suite)
@@ -388,7 +388,7 @@ class Batches:
             )
 
 
-def _describe_collected(
+def _describe_end(
     run: Path, part: BatchPart, failures: Mapping[str, int]
 ) -> _BatchState:
     return _BatchState(
