@@ -17,9 +17,7 @@ from helm_longctx.config.load import load_config, read_options, takes_options
 from helm_longctx.config.schema import LocalModels, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError
-from helm_longctx.helm.names import check_name, may_be_helms
 from helm_longctx.results.suite import suite_path
-from helm_longctx.tasks.entry import split_entry
 
 if TYPE_CHECKING:
     from helm_longctx.apps.reproduction.protocols import Reproduction
@@ -96,7 +94,6 @@ def make_configured_runs(
 
 
 def _run(config: RunConfig, prints: TextIO, given: Reproduction | None) -> None:
-    _check_names(config)
     from helm_longctx.apps.reproduction.protocols import Reproduction
     from helm_longctx.config.plan import make_plan  # this imports HELM
     from helm_longctx.config.settings import make_settings
@@ -130,14 +127,6 @@ def _run(config: RunConfig, prints: TextIO, given: Reproduction | None) -> None:
             if failure:
                 raise failure
             reproduction.print_comparison(folder, plan.deployments)
-
-
-def _check_names(config: RunConfig) -> None:
-    """Check the names of run entries, so that a misspelled one is refused before HELM is imported."""
-    for key, texts in (("tasks", config.tasks), ("entries", config.entries)):
-        for number, text in enumerate(texts or []):
-            with config.source_map.at((key, number)):
-                check_name(split_entry(text)[0], may_be_helms)
 
 
 def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
@@ -194,7 +183,6 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     from helm_longctx.helm.registry import runner_error
     from helm_longctx.results.run_groups import write_groups
     from helm_longctx.runner.stopping import run_until_decided
-    from helm_longctx.tasks.stop_rules import parse_rule
 
     config = plan.config
     if config.groups:
@@ -206,7 +194,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     rule = plan.config.limits.stop_when
     try:
         if rule:
-            return None, run_until_decided(runner, plan.specs, parse_rule(rule))
+            return None, run_until_decided(runner, plan.specs, rule)
         runner.run_all(list(plan.specs))
     except InputError as error:
         return error, ()

@@ -47,17 +47,6 @@ class _ModelFacts(NamedTuple):
     has_template: bool
 
 
-def model_name(model: str | Endpoint | LocalModels) -> str:
-    """Return the name in HELM of a model of a configuration."""
-    if isinstance(model, str):
-        name = model
-    else:
-        name = str(model.name)
-    if isinstance(model, str) or "/" in name:
-        return name
-    return f"endpoint/{name}"
-
-
 @dataclass(frozen=True)
 class ConfiguredModel:
     """A model of a configuration, and its key path. A mapping with several folders stands for several models."""
@@ -68,12 +57,21 @@ class ConfiguredModel:
     @property
     def name(self) -> str:
         """The name in HELM."""
-        return model_name(self.model)
+        return self.model if isinstance(self.model, str) else str(self.model.name)
 
     @property
     def has_sampling(self) -> bool:
         """Whether the model has a sampling of its own. Otherwise it runs each entry as it is."""
         return not isinstance(self.model, str) and bool(self.model.sampling)
+
+    @cached_property
+    def sampling(self) -> dict[str, Any]:
+        """The arguments of run entries that the model has for all its entries.
+
+        Raises:
+            InputError: the model's files say them, and lack them.
+        """
+        return _find_sampling(self)
 
     @cached_property
     def facts(self) -> _ModelFacts:
@@ -398,8 +396,7 @@ def read_sampling(configured: ConfiguredModel) -> dict[str, Any]:
     return {"temperature": settings.get("temperature") or 1.0, **rest}
 
 
-def find_sampling(configured: ConfiguredModel) -> dict[str, Any]:
-    """Return the arguments in a mapping's `sampling`. Raises an `InputError` if the model lacks the file with them."""
+def _find_sampling(configured: ConfiguredModel) -> dict[str, Any]:
     model = configured.model
     if isinstance(model, str) or not model.sampling:
         return {}

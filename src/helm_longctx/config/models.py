@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.config import local_models
-from helm_longctx.config.local_models import ConfiguredModel, make_files, model_name
+from helm_longctx.config.local_models import ConfiguredModel, make_files
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import page_address
@@ -304,7 +304,7 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
 def _entries(
     model: Endpoint, endpoint: probe.ProbedEndpoint, tokenizer: Tokenizer | None
 ) -> _Files:
-    files = make_entries(endpoint, model_name(model), tokenizer)
+    files = make_entries(endpoint, model.name, tokenizer)
     given = {}
     for name in _EXTRAS:
         given[name] = getattr(model, name)

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.config.entries import PlannedEntry, plan_entries
-from helm_longctx.config.local_models import (
-    ConfiguredModel,
-    expand_models,
-    model_name,
-)
+from helm_longctx.config.local_models import ConfiguredModel, expand_models
 from helm_longctx.config.models import ModelBook
 from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.config.settings import list_key_variables, list_limits
@@ -30,7 +26,6 @@ from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_argum
 from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.stopping import group_specs
 from helm_longctx.runs.files import check_run_name, find_incomplete_files
-from helm_longctx.tasks.stop_rules import parse_rule
 
 
 @dataclass(frozen=True)
@@ -125,7 +120,7 @@ def make_plan(config: RunConfig) -> Plan:
     plain = [model.name for model in models if not model.has_sampling]
     specs = _make_specs(config, entries, plain)
     if config.limits.stop_when:
-        group_specs(parse_rule(config.limits.stop_when), specs)
+        group_specs(config.limits.stop_when, specs)
     book.check_prices(_list_deployments(specs))
     missing = book.missing
     if not config.dry_run and book.ask_servers():
@@ -266,7 +261,7 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     for name, value in values.items():
         if value:
             given[f"--{name.replace('_', '-')}"] = str(value)
-    words = ["helm-longctx", "models", "add", model_name(endpoint)]
+    words = ["helm-longctx", "models", "add", endpoint.name]
     for option in given.items():
         if option != ("--api", "openai"):
             words += option

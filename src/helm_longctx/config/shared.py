@@ -182,13 +182,14 @@ def make_specs(
 ) -> list[RunSpec]:
     """Fill the registries, and make the run specs of run entries and options, or raise an `InputError`."""
     from helm_longctx.config.load import load_config, read_options, split_names
-    from helm_longctx.helm.names import check_name, may_be_helms
-    from helm_longctx.tasks.entry import split_entry
-    from helm_longctx.tasks.registry import expand_entry
+    from helm_longctx.helm.names import check_name
+    from helm_longctx.tasks.registry import read_entries
 
     expanded: list[str] = []
-    for entry in [*(entries or []), *(options["entry"] or [])]:
-        expanded += expand_entry(entry)
+    for text in [*(entries or []), *(options["entry"] or [])]:
+        for written in read_entries(text):
+            check_name(written.name)
+            expanded.append(written.text)
     of_tasks = {}
     for name in ("tasks", "length", "argument", "model"):
         if options[name]:
@@ -197,8 +198,6 @@ def make_specs(
         config = load_config(None, read_options(of_tasks))
     else:
         config = None
-    for text in (*expanded, *((config and config.tasks) or [])):
-        check_name(split_entry(text)[0], may_be_helms)
     from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
 
     fill_registries(local_path)

@@ -35,7 +35,7 @@ from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
 from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, split_entry
-from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, is_benchmark
 
 RUNNER = "helm_longctx.runner.LongContextRunner"
 
@@ -227,9 +227,8 @@ def _our_entries(args: Namespace) -> list[str]:
         # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count. HELM is
         # asked last, because it imports all its scenarios to answer.
         is_similar = bool(find_similar(name, OURS, likeness=_MISSPELLED))
-        if expand_entry(name)[0] in OURS or (
-            is_similar and get_run_spec_function(name) is None
-        ):
+        is_ours = name in OURS or is_benchmark(name)
+        if is_ours or (is_similar and get_run_spec_function(name) is None):
             ours.append(text)
     return ours
 

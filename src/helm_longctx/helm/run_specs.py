@@ -80,8 +80,8 @@ def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
 def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunSpec:
     """Make the run spec of an entry. Raises an `InputError` if an argument is wrong."""
     apply_patches()
-    name, arguments = select_category(name, arguments)
-    return make_entry_spec(check_entry(benchmark, name, arguments))
+    written = select_category(name, arguments)
+    return make_entry_spec(check_entry(benchmark, written.name, written.arguments))
 
 
 def make_entry_spec(entry: Entry) -> RunSpec:
