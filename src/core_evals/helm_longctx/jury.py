@@ -1,7 +1,6 @@
 """The judges of HELM's medical run entries, in the form of HELM's `judges.yaml`."""
 
 from collections import Counter
-from itertools import chain
 from pathlib import Path
 
 import yaml
@@ -20,8 +19,10 @@ def write_jury(config: RunConfig, folder: Path) -> None:
     Raises:
         InputError: the entries are judged, and no judge is named.
     """
-    entries = chain.from_iterable(config.entries or [])
-    if not any(entry.name in _JUDGED for entry in entries):
+    asked: set[str] = set()
+    for text in config.entries or []:
+        asked.update(written.name for written in text.entries)
+    if asked.isdisjoint(_JUDGED):
         return
     names = config.judge.names
     if names in (["auto"], ["none"]):

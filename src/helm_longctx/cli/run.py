@@ -20,6 +20,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_path
 
 if TYPE_CHECKING:
+    from helm_longctx.apps.exchange.loggers import Target
     from helm_longctx.apps.reproduction.protocols import Reproduction
     from helm_longctx.config.plan import Plan
     from helm_longctx.runner.estimate import Estimate
@@ -77,15 +78,15 @@ def make_configured_runs(
         config = load_config(path, read_options(arguments))
         if config.batch and not quiet:
             show_batch_log()
-        for number, target in enumerate(config.log_to or []):
-            from helm_longctx.apps.exchange.loggers import parse_target
+        targets = _read_targets(config)
 
-            with config.source_map.at(("log_to", number)):
-                parse_target(target)
+        def make(config: RunConfig) -> None:
+            _run(config, targets, prints, reproduction)
+
         if config.watch is None:
-            _run(config, prints, reproduction)
+            make(config)
         elif config.watch.is_dir():
-            watch(config, config.watch, lambda part: _run(part, prints, reproduction))
+            watch(config, config.watch, make)
         else:
             raise config.source_map.error(
                 ("watch",),
@@ -93,7 +94,23 @@ def make_configured_runs(
             )
 
 
-def _run(config: RunConfig, prints: TextIO, given: Reproduction | None) -> None:
+def _read_targets(config: RunConfig) -> list[Target]:
+    """Return where scores are logged, or raise an `InputError` before anything is sent."""
+    targets = []
+    for number, text in enumerate(config.log_to or []):
+        from helm_longctx.apps.exchange.loggers import parse_target
+
+        with config.source_map.at(("log_to", number)):
+            targets.append(parse_target(text))
+    return targets
+
+
+def _run(
+    config: RunConfig,
+    targets: Sequence[Target],
+    prints: TextIO,
+    given: Reproduction | None,
+) -> None:
     from helm_longctx.apps.reproduction.protocols import Reproduction
     from helm_longctx.config.plan import make_plan  # this imports HELM
     from helm_longctx.config.settings import make_settings
@@ -115,13 +132,13 @@ def _run(config: RunConfig, prints: TextIO, given: Reproduction | None) -> None:
                 failure, stops = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
             folder = suite_path(config.output_path, config.suite)
-            if config.log_to:
+            if targets:
                 from helm_longctx.apps.exchange.loggers import log_scores
                 from helm_longctx.results.boards import read_suite
                 from helm_longctx.tasks.registry import BENCHMARKS
 
                 boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-                print(*log_scores(boards, config.log_to, config.suite), sep="\n")
+                print(*log_scores(boards, targets, config.suite), sep="\n")
             for stop in stops:
                 print(stop)
             if failure:

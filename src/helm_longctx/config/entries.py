@@ -5,29 +5,23 @@ tasks, protocols, entries, files of entries ─► drafts ─► checked, with a
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from helm_longctx.config.local_models import ConfiguredModel
-from helm_longctx.config.schema import RunConfig
+from helm_longctx.config.schema import EntryText, RunConfig
 from helm_longctx.config.source_map import KeyPath
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.command_line import read_conf
-from helm_longctx.helm.names import check_single, unknown_entry
-from helm_longctx.helm.registry import (
-    expander_names,
-    find_run_spec_function,
-    load_class,
-)
-from helm_longctx.helm.run_specs import check_run_entry
+from helm_longctx.helm.names import check_single
+from helm_longctx.helm.registry import load_class
+from helm_longctx.helm.run_specs import check_run_entry, list_arguments
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.tasks.entry import (
     Entry,
     WrittenEntry,
-    allowed_arguments,
     check_own_questions,
     split_entry,
 )
@@ -84,18 +78,19 @@ class _Draft:
 
 
 def plan_entries(
-    config: RunConfig, models: Sequence[ConfiguredModel]
+    config: RunConfig, models: Sequence[ConfiguredModel], root: DataRoot
 ) -> list[PlannedEntry]:
     """Return the run entries of a configuration, each once.
 
     Args:
         models: the configuration's models (`expand_models`).
+        root: where the data of protocols are.
 
     Raises:
         InputError: an entry has an invalid part, or no model.
     """
     planned: dict[str, PlannedEntry] = {}
-    for draft in _add_retries(config, _draft_entries(config)):
+    for draft in _add_retries(config, _draft_entries(config, root)):
         entry = _check(config, draft)
         judge = _choose_judge(config, entry)
         judged = draft.with_arguments({**judge, **draft.arguments})
@@ -106,34 +101,32 @@ def plan_entries(
     return list(planned.values())
 
 
-def _draft_entries(config: RunConfig) -> Iterator[_Draft]:
+def _draft_entries(config: RunConfig, root: DataRoot) -> Iterator[_Draft]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
     if config.protocols:
-        yield from _combine_protocols(config, config.protocols)
-    for number, entries in enumerate(config.entries or []):
-        for written in entries:
+        yield from _combine_protocols(config, config.protocols, root)
+    for number, text in enumerate(config.entries or []):
+        for written in text.entries:
             yield _Draft(written=written, path=("entries", number))
     for number, file in enumerate(config.conf_paths or []):
         path = ("conf_paths", number)
-        texts = read_conf(str(file))
-        if isinstance(texts, InputError):
-            raise config.source_map.error(path, f": {texts}")
-        for text in texts:
-            yield _split(config, text, path)
+        entries = read_conf(str(file))
+        if isinstance(entries, InputError):
+            raise config.source_map.error(path, f": {entries}")
+        for entry in entries:
+            yield _split(config, entry, path)
 
 
-def _combine_tasks(
-    config: RunConfig, tasks: Sequence[Sequence[WrittenEntry]]
-) -> Iterator[_Draft]:
+def _combine_tasks(config: RunConfig, tasks: Sequence[EntryText]) -> Iterator[_Draft]:
     """Yield the entries of tasks at each length, with the configuration's arguments that they take."""
     drafts = []
     allowed: list[list[str]] = []
-    for number, entries in enumerate(tasks):
-        for written in entries:
+    for number, text in enumerate(tasks):
+        for written in text.entries:
             draft = _Draft(written=written, path=("tasks", number))
             with config.source_map.at(draft.path):
-                allowed.append(_list_arguments(written))
+                allowed.append(list_arguments(written))
             drafts.append(draft)
     # At least one task takes each argument, and at least one has lengths if lengths are given.
     taken: dict[str, None] = {}
@@ -180,7 +173,9 @@ def _add_lengths(config: RunConfig, draft: _Draft) -> Iterator[_Draft]:
         )
 
 
-def _combine_protocols(config: RunConfig, protocols: Sequence[str]) -> Iterator[_Draft]:
+def _combine_protocols(
+    config: RunConfig, protocols: Sequence[str], root: DataRoot
+) -> Iterator[_Draft]:
     """Yield the entries of protocols, if their benchmarks' own questions are there or the configuration needs none."""
     drafts = []
     asked = {}
@@ -195,12 +190,12 @@ def _combine_protocols(config: RunConfig, protocols: Sequence[str]) -> Iterator[
         asked[protocol.name] = (benchmark, protocol.entries)
         for text in protocol.run_entries:
             draft = _split(config, text, path)
-            allowed = _list_arguments(draft.written)
+            allowed = list_arguments(draft.written)
             _check_shared(config, allowed, f"is not an argument of {draft.name}")
             # The configuration's arguments replace the protocol's own.
             drafts.append(draft.with_arguments({**draft.arguments, **config.arguments}))
     if not config.generated:
-        check_own_questions(asked, DataRoot.find(config.output_path))
+        check_own_questions(asked, root)
     yield from drafts
 
 
@@ -272,38 +267,10 @@ def _check(config: RunConfig, draft: _Draft) -> Entry | None:
         InputError: the entry is wrong. The error has the place of the argument that is wrong.
     """
     try:
-        if draft.name in OURS:
-            return check_run_entry(draft.name, draft.arguments)
-        _check_helms(draft.written)
-        return None
+        return check_run_entry(draft.written)
     except InputError as error:
         path = draft.paths.get(error.argument, draft.path)
         raise config.source_map.error(path, f": {error}") from error
-
-
-def _check_helms(written: WrittenEntry) -> None:
-    """Check the name and the names of the arguments of an entry of HELM or of another plugin."""
-    allowed = _list_arguments(written)
-    for key in written.arguments:
-        if key not in allowed:
-            raise InputError(
-                f"{written.name}: unknown argument {key}; {list_choices(key, allowed)}",
-                argument=key,
-            )
-
-
-def _list_arguments(written: WrittenEntry) -> list[str]:
-    """Return the arguments that a run entry, ours or HELM's, can have. Raises an `InputError` if there is no such entry."""
-    if written.name in OURS:
-        benchmark = OURS[written.name]
-        task = written.arguments.get(benchmark.task_argument)
-        own = allowed_arguments(benchmark, written.name, task)
-    else:
-        function = find_run_spec_function(written.name)
-        if function is None:
-            raise unknown_entry(written.name)
-        own = [*inspect.signature(function).parameters]
-    return [*own, *expander_names()]
 
 
 def _choose_judge(config: RunConfig, entry: Entry | None) -> dict[str, str]:

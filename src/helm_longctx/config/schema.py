@@ -7,7 +7,8 @@ validator here says only what to give; `load.py` adds the file, the line, the ke
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PlainSerializer,
     PlainValidator,
     PrivateAttr,
     Tag,
@@ -71,6 +73,17 @@ _MODEL_SAMPLING = (*SAMPLING, "repeats")
 """The arguments of run entries that a model can have for all its entries."""
 
 _HAS_VARIABLE = re.compile(r"\$[A-Za-z_]")
+
+
+@dataclass(frozen=True)
+class EntryText:
+    """A text of a configuration and the run entries that it stands for: one, or those of a benchmark's tables.
+
+    The names of the entries are checked, and their arguments are not.
+    """
+
+    text: str
+    entries: Sequence[WrittenEntry]
 
 
 class OnCommandLine:
@@ -215,8 +228,15 @@ def _parse(parse: Callable[[str], object]) -> PlainValidator:
     return PlainValidator(validate)
 
 
-def _read_entries(text: str) -> list[WrittenEntry]:
-    """Return the run entries that a text stands for. Their names are checked, and their arguments are not."""
+def _write_text(value: EntryText | Rule) -> str:
+    return value.text
+
+
+_AS_TEXT = PlainSerializer(_write_text)
+"""Writes a value as the text of which it was made, so that a configuration can be written to a file."""
+
+
+def _read_entries(text: str) -> EntryText:
     try:
         entries = read_entries(text)
         for written in entries:
@@ -225,7 +245,7 @@ def _read_entries(text: str) -> list[WrittenEntry]:
         raise PydanticCustomError(
             BAD_ENTRY, "{message}", {"message": str(error)}
         ) from None
-    return entries
+    return EntryText(text=text, entries=entries)
 
 
 def _read_rule(text: str) -> Rule:
@@ -236,14 +256,11 @@ def _read_rule(text: str) -> Rule:
 
 
 _Variable = Annotated[str, _check(_check_variable), Field(examples=["MY_KEY"])]
-_Length = Annotated[
-    Any,
-    _check(parse_length),
-    Field(
-        json_schema_extra={"type": ["string", "integer"]},
-        examples=["8k", "128k", 131072],
-    ),
-]
+_LENGTH_SCHEMA = {"type": ["string", "integer"], "examples": ["8k", "128k", 131072]}
+_Length = Annotated[Any, _check(parse_length), WithJsonSchema(_LENGTH_SCHEMA)]
+"""A length as it is written, as a part of run entries."""
+
+_Window = Annotated[int, PlainValidator(parse_length), WithJsonSchema(_LENGTH_SCHEMA)]
 _Name = Annotated[
     str,
     _require(
@@ -258,12 +275,11 @@ _EndpointName = Annotated[
 """A name with an organization, as HELM needs it."""
 
 SuiteName = Annotated[str, _require(is_suite_name, SUITE_NAME)]
-_Rule = Annotated[Rule, _parse(_read_rule), _TEXT]
+_Rule = Annotated[Rule, _parse(_read_rule), _TEXT, _AS_TEXT]
 _Texts = Annotated[list[str], _NOT_EMPTY]
-_Entries = Annotated[list[WrittenEntry], _parse(_read_entries), _TEXT]
-_EntryTexts = Annotated[list[_Entries], _NOT_EMPTY]
-"""The run entries of each text, as one text can stand for several (`read_entries`)."""
-
+_Entries = Annotated[
+    list[Annotated[EntryText, _parse(_read_entries), _TEXT, _AS_TEXT]], _NOT_EMPTY
+]
 _Lengths = Annotated[list[_Length], _NOT_EMPTY]
 _Times = Annotated[
     str,
@@ -354,7 +370,7 @@ class Endpoint(ConfigSection):
         default=False,
         description="whether the address is a function in NVIDIA Cloud Functions",
     )
-    context: Annotated[_Length | None, _OPTION] = Field(
+    context: Annotated[_Window | None, _OPTION] = Field(
         default=None,
         description="the model's context window in tokens, such as 128k. Default: the"
         " window that the server reports",
@@ -437,7 +453,7 @@ class LocalModels(ConfigSection):
         description="maximum prompts that are answered together; fewer if memory runs out",
     )
     sampling: _Sampling = {}
-    context: _Length | None = Field(
+    context: _Window | None = Field(
         default=None,
         description="the model's context window in tokens. Default: the positions in"
         " its config.json",
@@ -605,7 +621,7 @@ class RunConfig(ConfigSection):
         default=Path("prod_env"),
         description="the folder with HELM's YAML files and credentials.conf",
     )
-    tasks: Annotated[_EntryTexts | None, OnCommandLine(many="commas")] = Field(
+    tasks: Annotated[_Entries | None, OnCommandLine(many="commas")] = Field(
         default=None,
         description="run entries, such as helmet_rag, or benchmarks, for all run"
         " entries of their published tables; each is run at each length",
@@ -624,7 +640,7 @@ class RunConfig(ConfigSection):
         " them, such as num_samples=10",
     )
     entries: Annotated[
-        _EntryTexts | None,
+        _Entries | None,
         OnCommandLine("--entry", "--run-entries", "-r", many="repeated"),
     ] = Field(
         default=None,

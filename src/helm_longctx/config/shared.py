@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.data.yaml_files import load_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument, shorten
@@ -205,7 +206,8 @@ def make_specs(
         from helm_longctx.config.entries import plan_entries
         from helm_longctx.config.local_models import expand_models
 
-        for entry in plan_entries(config, expand_models(config)):
+        root = DataRoot.find(output_path)
+        for entry in plan_entries(config, expand_models(config), root):
             expanded.append(entry.text)
     paths = []
     for path in options["conf_path"] or []:

@@ -31,7 +31,7 @@ from helm_longctx.errors import InputError, UnsupportedHelmError, find_similar, 
 from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.names import SUITE_NAME, check_single, is_suite_name
 from helm_longctx.helm.patches import find_registered_first
-from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
+from helm_longctx.helm.run_specs import check_own_entry, fetch_entries
 from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, split_entry
@@ -277,7 +277,8 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
 
 
 def _check_entry(text: str, args: Namespace) -> Entry:
-    name, arguments = split_entry(text)
+    written = split_entry(text)
+    name, arguments = written
     check_single(name)
     if name not in OURS:
         raise InputError(
@@ -294,7 +295,7 @@ def _check_entry(text: str, args: Namespace) -> Entry:
         )
     if model and not _can_run(model, args):
         raise unknown_model(f"{name}: model=", model)
-    return check_run_entry(name, arguments)
+    return check_own_entry(written)
 
 
 def _can_run(model: str, args: Namespace) -> bool:

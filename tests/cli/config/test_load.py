@@ -377,6 +377,21 @@ def test_the_schema_forbids_other_keys() -> None:
     )
 
 
+def test_a_configuration_can_be_written_again() -> None:
+    """A dumped configuration has the texts of which its typed values were made, and is read to an equal one."""
+    model = {"url": "http://localhost:1", "context": 32768}
+    values = {
+        "tasks": ["helmet", "oneruler:language=de"],
+        "lengths": ["8k"],
+        "limits": {"stop_when": "width=2.5"},
+    }
+    named = {**values, "models": [{"name": "mine", **model}]}
+    config = load_config(None, Options(named))
+    dumped = config.model_dump(mode="json", exclude_defaults=True)
+    assert dumped == {**values, "models": [{"name": "endpoint/mine", **model}]}
+    assert load_config(None, Options(dumped)) == config
+
+
 def test_the_example_of_the_docs_is_read() -> None:
     """The example of the documentation has every key of the schema except those that exclude others, and the explained values."""
     page = (Path(__file__).parents[3] / "docs/running.md").read_text(encoding="utf-8")
