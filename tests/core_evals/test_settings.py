@@ -14,7 +14,7 @@ from helm.common.object_spec import parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # registers models
 from core_evals.helm_longctx.__main__ import main, write_run
-from core_evals.helm_longctx.medical import MEDICAL
+from core_evals.helm_longctx.medical import INSTALL, MEDICAL
 from core_evals.helm_longctx.settings import make_configuration, name_model
 from helm_longctx.config.load import load_config
 from helm_longctx.config.schema import RunConfig
@@ -529,3 +529,13 @@ def test_a_judged_medical_task_needs_judges(tmp_path: Path) -> None:
         InputError, match=r"judge='auto' is invalid; .* Stanford Health Care"
     ):
         write_run(ask(tmp_path, task="aci_bench"))
+
+
+def test_what_the_error_installs_is_what_the_page_says() -> None:
+    """The error and the page name the same commands, which give the extra `local` its accelerate back."""
+    root = Path(__file__).parents[2]
+    page = (root / "docs/eval-factory.md").read_text(encoding="utf-8")
+    for command in INSTALL.split(" && "):
+        assert f"    {command}\n" in page
+    requirement = INSTALL.rpartition("'accelerate")[2].strip("'")
+    assert f"accelerate{requirement}\n" in (root / "setup.cfg").read_text()

@@ -23,7 +23,7 @@ from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.reasoning import may_contain_reasoning, split_answer
 from helm_longctx.tasks.registry import BENCHMARKS, parse_entries
-from helm_longctx.tasks.task import MOST_SCORED, Record, Scores, Task
+from helm_longctx.tasks.task import MOST_SCORED, MetricValues, ScorerInput, Task
 
 _EntryArgument = Annotated[
     str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")
@@ -180,7 +180,7 @@ def _warn(text: str) -> None:
     print(f"helm-longctx: {text}", file=sys.stderr)
 
 
-def _score_record(task: Task, record: Record, where: str) -> Scores:
+def _score_record(task: Task, record: ScorerInput, where: str) -> MetricValues:
     try:
         return task.scores(record)
     except (IndexError, ZeroDivisionError) as error:

@@ -16,7 +16,7 @@ from helm_longctx.config.estimates import print_estimates
 from helm_longctx.config.load import load_config, read_options, takes_options
 from helm_longctx.config.schema import LocalModels, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.results.suite import suite_path
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _run(
 
 
 def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
-    print(f"{len(plan.specs)} runs:")
+    print(f"{describe_count(len(plan.specs), 'run')}:")
     for spec in plan.specs:
         print(f"  {spec.name}")
     print("\nThe same runs with HELM's command:\n")
@@ -161,11 +161,14 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
     print_estimates(estimates, _ADVICE)
     if later := len(plan.retries):
         print(
-            f"{later} runs ask again for cut answers; how many these are is known after"
-            " the other runs."
+            f"Not in the estimate: {describe_count(later, 'run')} for cut answers; how"
+            " many these are is known after the other runs."
         )
     if others := len(plan.specs) - len(estimates) - later:
-        print(f"{others} runs of HELM's other scenarios are not in the estimate.")
+        print(
+            f"Not in the estimate: {describe_count(others, 'run')} of HELM's other"
+            " scenarios."
+        )
 
 
 def _answer_in_batches(plan: Plan, prints: TextIO) -> bool:

@@ -27,6 +27,7 @@ from helm_longctx.tasks.metric_names import headline_text
 from helm_longctx.tasks.registry import BENCHMARKS, about_of, parse_entries
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.validation import list_entries
+from helm_longctx.writing import replace_file
 
 _ABOUT = """Name the models: helm-run --models-to-run …
 # Made from the task table by `helm-longctx confs FOLDER`; do not edit."""
@@ -256,7 +257,7 @@ def confs(
     """Write files of run entries for `helm-run --conf-paths`, one for each benchmark and length."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():
-        (folder / name).write_text(text, encoding="utf-8")
+        replace_file(folder / name, text.encode())
         print(folder / name)
 
 
