@@ -133,16 +133,18 @@ def _combine_tasks(config: RunConfig, tasks: Sequence[EntryText]) -> Iterator[_D
     for names in allowed:
         taken |= dict.fromkeys(names)
     taken.pop("length", None)
-    _check_shared(config, taken, "is an argument that none of the tasks takes")
+    _check_arguments(config, taken, "is an argument that none of the tasks takes")
     if config.lengths and not any(draft.has_lengths for draft in drafts):
         raise config.source_map.error(
             ("lengths",), " is given, but no task has lengths; leave it out"
         )
     for draft, names in zip(drafts, allowed, strict=True):
-        yield from _add_lengths(config, _add_shared(config, draft, names))
+        yield from _add_lengths(config, _add_arguments(config, draft, names))
 
 
-def _add_shared(config: RunConfig, draft: _Draft, allowed: Collection[str]) -> _Draft:
+def _add_arguments(
+    config: RunConfig, draft: _Draft, allowed: Collection[str]
+) -> _Draft:
     """Return the draft with those of the configuration's arguments that are allowed and that it lacks."""
     shared = {}
     paths: dict[str, KeyPath] = {}
@@ -191,7 +193,7 @@ def _combine_protocols(
         for text in protocol.run_entries:
             draft = _split(config, text, path)
             allowed = list_arguments(draft.written)
-            _check_shared(config, allowed, f"is not an argument of {draft.name}")
+            _check_arguments(config, allowed, f"is not an argument of {draft.name}")
             # The configuration's arguments replace the protocol's own.
             drafts.append(draft.with_arguments({**draft.arguments, **config.arguments}))
     if not config.generated:
@@ -199,7 +201,7 @@ def _combine_protocols(
     yield from drafts
 
 
-def _check_shared(config: RunConfig, allowed: Collection[str], problem: str) -> None:
+def _check_arguments(config: RunConfig, allowed: Collection[str], problem: str) -> None:
     """Raise an `InputError` with a problem if an argument of the configuration is not allowed."""
     for key in config.arguments:
         if key not in allowed:

@@ -496,10 +496,12 @@ def _check_given_texts(entry: Entry) -> None:
 
 def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     """Parse and check a run entry that names no model, or raise an `InputError`."""
-    return check_written(benchmarks, split_entry(text))
+    return check_written_entry(benchmarks, split_entry(text))
 
 
-def check_written(benchmarks: Iterable[Benchmark], written: WrittenEntry) -> Entry:
+def check_written_entry(
+    benchmarks: Iterable[Benchmark], written: WrittenEntry
+) -> Entry:
     """Check a run entry that names no model, or raise an `InputError`."""
     name, arguments = written
     by_name: dict[str, Benchmark] = {}

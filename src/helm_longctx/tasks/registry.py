@@ -24,7 +24,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import (
     Entry,
     WrittenEntry,
-    check_written,
+    check_written_entry,
     parse_entry,
     split_entry,
 )
@@ -160,7 +160,7 @@ def read_entries(text: str) -> list[WrittenEntry]:
 
 def parse_entries(text: str) -> list[Entry]:
     """Parse and check the run entries that a text without a model stands for, or raise an `InputError`."""
-    return [check_written(BENCHMARKS, written) for written in read_entries(text)]
+    return [check_written_entry(BENCHMARKS, written) for written in read_entries(text)]
 
 
 def is_benchmark(name: str) -> bool:
