@@ -27,7 +27,7 @@ from helm_longctx.redaction import logs, text
 from helm_longctx.run_settings import MIRROR
 from tests.support import punkt, quick_yaml
 from tests.support.commands import Command
-from tests.support.fabricate import build_mirror
+from tests.support.fabricate import SHARED_MIRROR, build_mirror
 
 if TYPE_CHECKING:
     from selenium import webdriver
@@ -88,6 +88,8 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
     # All workers share one folder, because making it takes ten seconds.
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    if SHARED_MIRROR in os.environ:
+        shared = Path(os.environ[SHARED_MIRROR])
     with FileLock(shared / "mirror.lock"):
         if not (shared / "mirror").exists():
             build_mirror(shared / "mirror.part").rename(shared / "mirror")

@@ -345,6 +345,7 @@ BASE = {
     "parts",
     "process_state",
     "run_settings",
+    "writing",
 }
 """Modules at the top. They import each other and HELM, and no room."""
 

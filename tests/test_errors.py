@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from helm_longctx.errors import bad_argument, is_format_error, list_choices
+from helm_longctx.errors import (
+    bad_argument,
+    describe_count,
+    is_format_error,
+    list_choices,
+)
 
 TASKS = ["json_kv", "ruler_niah_mk_2", "nq"]
 
@@ -52,3 +57,12 @@ def test_errors_of_data() -> None:
             (OSError(), MemoryError(), KeyboardInterrupt(), RuntimeError()),
         )
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0 runs"), (1, "1 run"), (2, "2 runs"), (1000, "1,000 runs")],
+)
+def test_one_thing_is_singular(number: int, text: str) -> None:
+    """A noun is singular after the number one, and plural after all others."""
+    assert describe_count(number, "run") == text

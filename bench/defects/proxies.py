@@ -27,6 +27,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from tests.support.deployments import register_server
+from tests.support.scores import make_score
 from tests.support.servers.llm import Server, run, serve
 from tests.support.servers.models import Model, count_tokens
 from tests.support.servers.proxies import (
@@ -45,7 +46,7 @@ from helm_longctx.apps.gate.folder import GateFolder
 from helm_longctx.apps.gate.gate import ALL, decide
 from helm_longctx.results.statistics.comparison import Pairs
 from helm_longctx.results.statistics.noninferiority import decide_drops
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.registry import BENCHMARKS
 
 SKILL = {0: 0.95, 1500: 0.85}
@@ -174,7 +175,7 @@ def draw_answers(
     )
 
 
-def _reply(score: InstanceScore, text: str | None) -> Reply:
+def _reply(score: Score, text: str | None) -> Reply:
     assert score.score is not None
     return Reply(score.score, text or "", int(score.values["billed_prompt_tokens"]))
 
@@ -227,18 +228,10 @@ def _pairs(part: Sequence[Question], weight: float) -> Pairs:
 def make_pair(number: int, question: Question) -> AnswerPair:
     """Return a question's replies in the form in which the gate reads them."""
     scores = [
-        InstanceScore(
-            run="",
-            entry="",
+        make_score(
+            reply.score,
+            f"id{number}",
             task="json_kv",
-            length=None,
-            instance=f"id{number}",
-            repeat=0,
-            score=reply.score,
-            group="",
-            depth=None,
-            failure="",
-            tokens=None,
             values={"billed_prompt_tokens": reply.tokens},
         )
         for reply in (question.base, question.candidate)

@@ -88,6 +88,15 @@ def bad_argument(
     return InputError(message, argument=name)
 
 
+def describe_count(number: int, noun: str) -> str:
+    """Return a number of things, such as `1 run` or `2,000 runs`.
+
+    Args:
+        noun: the singular of a noun whose plural ends in "s".
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 _MOST_CHOICES = 30
 """Most names that an error lists."""
 

@@ -16,6 +16,7 @@ from helm_longctx.benchmarks.tool_calls.prompts import FORM, NO_CALL
 from helm_longctx.models.baselines import lexical
 from tests.support.commands import Command
 from tests.support.deployments import register_server
+from tests.support.loads import count_loads
 from tests.support.servers.faults import Fault
 from tests.support.servers.llm import Server, serve
 from tests.support.servers.models import Model
@@ -378,12 +379,19 @@ def _leave_out_lengths(entries: Sequence[str]) -> list[str]:
     "subset", ["ci", pytest.param("ci-long", marks=pytest.mark.long)]
 )
 def test_the_subset_is_enough_for_its_margin(
-    command: Command, server: Server, subset: str
+    command: Command,
+    server: Server,
+    subset: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The named sample has the wanted power with the default settings, so the command does not warn about it."""
-    assert command("gate", BASE, CANDIDATE, "--subset", subset, "--dry-run") == 0, (
-        command.err
-    )
+    """The named sample has the wanted power with the default settings, so the command does not warn about it.
+
+    The texts are made once: four tasks at two lengths.
+    """
+    with count_loads(monkeypatch) as loads:
+        code = command("gate", BASE, CANDIDATE, "--subset", subset, "--dry-run")
+    assert code == 0, command.err
+    assert len(loads) == 8
     power = int(command.out.partition("probability of at least ")[2].partition("%")[0])
     assert 80 <= power < 95
     assert "add run entries" not in command.out

@@ -31,10 +31,11 @@ from helm_longctx.results.statistics.intervals import (
     mean_of_means,
     weigh_lengths,
 )
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 from helm_longctx.tasks.task import MAIN_METRIC
+from tests.support.scores import make_score
 from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdicts
 
 SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
@@ -240,19 +241,14 @@ def own_result(
 ) -> Result:
     """Return a result of a run of the protocol's entry with n questions, of which each second one is right."""
     rows = [
-        InstanceScore(
+        make_score(
+            float(i % 2),
+            f"q{i}",
             run=folder,
             entry="mrcr",
             task="8needle",
             length=8192,
-            instance=f"q{i}",
-            repeat=0,
-            score=float(i % 2),
             group=f"g{i}",
-            depth=None,
-            failure="",
-            tokens=None,
-            values={},
         )
         for i in range(n)
     ]
@@ -357,9 +353,7 @@ def test_the_same_questions_have_one_interval() -> None:
     assert uneven.high - uneven.low < 0.8 * (by_intervals.high - by_intervals.low)
 
 
-def replace_answer(
-    answer: InstanceScore, task: str, instance: str, is_right: bool
-) -> InstanceScore:
+def replace_answer(answer: Score, task: str, instance: str, is_right: bool) -> Score:
     return answer._replace(
         task=task, instance=instance, score=float(is_right), group=f"{task}: {instance}"
     )

@@ -14,6 +14,7 @@ from helm_longctx.config.entries import plan_entries
 from helm_longctx.config.load import load_config, read_options
 from helm_longctx.config.local_models import expand_models
 from helm_longctx.config.shared import hide_chatter
+from helm_longctx.data.root import DataRoot
 from helm_longctx.run_settings import MIRROR
 from tests.support.commands import Command
 from tests.support.configs import write
@@ -50,7 +51,7 @@ def test_a_dry_run_ofread_options(command: Command) -> None:
         == 0
     )
     run = "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx_lexical"
-    assert command.out.startswith(f"1 runs:\n  {run}\n")
+    assert command.out.startswith(f"1 run:\n  {run}\n")
     assert (
         "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k"
         in command.out
@@ -148,7 +149,7 @@ def test_a_dry_run_with_methods(command: Command) -> None:
     options = ["--model", "longctx/lexical", "--suite", "x", "--dry-run"]
     assert command("run", str(write(content.format(3))), *options) == 0, command.err
     name = "helmet_recall:task=json_kv,length=8k,num_samples=2,method=retrieve,chunks=3,model=longctx_lexical"
-    assert command.out.startswith(f"1 runs:\n  {name}\n")
+    assert command.out.startswith(f"1 run:\n  {name}\n")
     assert command("run", str(write(content.format(0))), *options) == 2
     assert (
         "run.yaml:6: arguments.chunks: helmet_recall: chunks=0 is invalid; give a whole number from 1"
@@ -180,7 +181,7 @@ def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
             f"2 runs:\n  {entry},model=longctx_lexical\n  {second}\n"
         )
         assert (
-            "1 runs ask again for cut answers; how many these are is known after the other runs."
+            "Not in the estimate: 1 run for cut answers; how many these are is known after the other runs."
             in command.out
         )
     assert command("run", *chosen, *options) == 0
@@ -351,7 +352,7 @@ def test_a_benchmark_stands_for_its_entries() -> None:
     )
     entries = [
         entry.text.partition(":")[0]
-        for entry in plan_entries(config, expand_models(config))
+        for entry in plan_entries(config, expand_models(config), DataRoot.find())
     ]
     categories = ("recall", "rag", "icl", "cite", "rerank", "longqa", "summ")
     assert entries == [*(f"helmet_{name}" for name in categories), "ruler"]

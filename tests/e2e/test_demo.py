@@ -122,7 +122,7 @@ def test_demo_with_a_model(
         printed,
     )
     assert re.search(
-        r"Its 1 prompts have [\d,]+ tokens, of which 0 were .* seconds: \d+ tokens a second\.",
+        r"In 1 prompt it read [\d,]+ tokens, of which 0 were .* seconds: \d+ tokens a second\.",
         printed,
     )
     assert len(list((tmp_path / "out/runs/demo").glob("*model=local_small"))) == 1

@@ -14,6 +14,7 @@ from statistics import fmean
 import pytest
 
 from helm_longctx.data.root import DataRoot
+from helm_longctx.errors import describe_count
 from helm_longctx.models.apis.availability import PROMPT
 from tests.judging.deployments import write_judges
 from tests.judging.grades import grade
@@ -349,7 +350,7 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     )
     made = run("helm-longctx", "rejudge", *options, name, folder=folder, **environment)
     assert (
-        f"{name}: {failed} verdicts recovered, 0 still missing"
+        f"{name}: {describe_count(failed, 'verdict')} recovered, 0 still missing"
         in made.stderr.splitlines()
     )
     copied = replace(suite, folder=folder)

@@ -80,7 +80,7 @@ def test_only_cut_answers_are_asked_for_again(folder: Path) -> None:
     """Only cut answers are asked for again; all others are those of the first run, and both scores are shown apart."""
     with serve(talkative, models={"tiny": Model()}) as server:
         planned = command(folder, server, "--dry-run")
-        assert "1 runs ask again for cut answers" in planned
+        assert "1 run for cut answers" in planned
         assert not budgets(server)
         printed = command(folder, server)
         first = states(folder, BASE)

@@ -268,7 +268,7 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
         {"tests/good": {"x": {"grade": 3.0}}, "tests/bad": {"x": {"grade": 7.0}}},
     ]
     assert (
-        "judge tests/bad gave no verdict on 1 questions: the reply has no verdict"
+        "judge tests/bad gave no verdict on 1 question: the reply has no verdict"
         in caplog.text
     )
     assert "judges: 8 calls" in caplog.text

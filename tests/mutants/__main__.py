@@ -1,18 +1,20 @@
 """`python -m tests.mutants`: run the tests on a random sample of mutants, and print those that survive.
 
-Results are added to a file, so an interrupted run can be continued. Mutants that survived are tried again, because tests
-may have been added. `survivors.yaml` lists changes that no test can notice, with the reason. They do not count.
+The tests of a mutant are those that execute the changed statement. Which ones do is measured first, and again for what
+has changed since. Results are added to a file, so an interrupted run can be continued. Mutants that survived are tried
+again, because tests may have been added. `survivors.yaml` lists changes that no test can notice, with the reason. They
+do not count.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
+import os
 import random
 import re
 import sys
-import time
+import tempfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -20,19 +22,24 @@ from typing import Any
 
 import yaml
 
+from tests.mutants.choosing import choose_tests
+from tests.mutants.measuring import (
+    MeasuredFile,
+    list_stale,
+    measure,
+    read_measured,
+)
 from tests.mutants.mutate import Mutant, list_mutants
-from tests.mutants.rooms import ROOT, list_rooms
-from tests.mutants.run import preload, run_tests
+from tests.mutants.rooms import ROOT, list_modules
+from tests.mutants.run import Outcome, preload, run_tests
+from tests.support.fabricate import SHARED_MIRROR
 
-BAR = 0.9
+BAR = 0.84
 """Share of the mutants that tests have to notice."""
 
 RESULTS = ROOT / "build" / "mutants.jsonl"
 
 SURVIVORS = Path(__file__).with_name("survivors.yaml")
-
-LONGEST = 600
-"""Seconds that the tests of a module may need without a change."""
 
 
 def main() -> None:
@@ -48,16 +55,20 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    rooms = {
-        path: tests for path, tests in list_rooms() if _is_meant(path, args.modules)
-    }
-    every = [mutant for path in rooms for mutant in list_mutants(path)]
-    sample = random.Random(args.seed).sample(
-        every, min(args.mutants or len(every), len(every))
-    )
-    print(f"{len(sample)} of {len(every)} mutants, seed {args.seed}", flush=True)
-    preload()
-    counts = Counter(_judge(mutant, rooms[mutant.path]) for mutant in sample)
+    paths = [path for path in list_modules() if _is_meant(path, args.modules)]
+    mutants = [mutant for path in paths for mutant in list_mutants(path)]
+    size = min(args.mutants or len(mutants), len(mutants))
+    sample = random.Random(args.seed).sample(mutants, size)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[SHARED_MIRROR] = folder
+        stale = list_stale()
+        if stale:
+            print(f"measuring {len(stale)} files of tests", flush=True)
+            measure(stale)
+        print(f"{size} of {len(mutants)} mutants, seed {args.seed}", flush=True)
+        preload()
+        judge = _Judge(list(read_measured().values()))
+        counts = Counter(judge.judge(mutant) for mutant in sample)
     share = counts["killed"] / max(counts["killed"] + counts["survived"], 1)
     print(f"{share:.1%} killed: {dict(counts)}")
     sys.exit(share < BAR)
@@ -67,33 +78,77 @@ def _is_meant(path: Path, parts: list[str]) -> bool:
     return not parts or any(part in path.as_posix() for part in parts)
 
 
-def _judge(mutant: Mutant, tests: tuple[str, ...]) -> str:
-    """Return whether a mutant is killed, survives, or is listed. Survivors are printed."""
-    before, after = mutant.change()
-    if is_listed(mutant.module, before, after):
-        return "equivalent"
-    digest = mutant.digest()
-    outcome = _known().get(digest, {}).get("outcome")
-    if outcome != "killed":
-        limit = _limit(mutant.path, tests)
-        start = time.monotonic()
-        outcome = (
-            "survived"
-            if run_tests(mutant.path, mutant.source(), tests, limit)
-            else "killed"
-        )
-        row = {
-            "digest": digest,
-            "outcome": outcome,
-            "seconds": round(time.monotonic() - start, 1),
+class _Judge:
+    """Runs the tests of mutants.
+
+    Args:
+        files: what the tests execute.
+    """
+
+    def __init__(self, files: list[MeasuredFile]):
+        self._files = files
+        self._seconds = {
+            test: seconds for file in files for test, seconds in file.seconds.items()
         }
-        _write({"module": mutant.module, "before": before, "after": after, **row})
-    if outcome == "survived":
-        print(
-            f"survived {mutant.module}:{mutant.line}\n  - {before}\n  + {after}",
-            flush=True,
-        )
-    return outcome
+        self._sound: set[str] = set()
+        self._unsound: set[str] = set()
+
+    def judge(self, mutant: Mutant) -> str:
+        """Return whether a mutant is killed, survives, or is listed. Survivors are printed."""
+        before, after = mutant.change()
+        if is_listed(mutant.module, before, after):
+            return "equivalent"
+        digest = mutant.digest()
+        name = _known().get(digest, {}).get("outcome")
+        if name != "killed":
+            outcome, count = self._try(mutant)
+            name = "survived" if outcome.passed else "killed"
+            row = {
+                "digest": digest,
+                "module": mutant.module,
+                "line": mutant.line,
+                "before": before,
+                "after": after,
+                "outcome": name,
+                "tests": count,
+                "failed": outcome.failed,
+                "seconds": outcome.seconds,
+            }
+            _write(row)
+            if name == "survived":
+                print(
+                    f"survived {mutant.module}:{mutant.line} ({count} tests)\n"
+                    f"  - {before}\n  + {after}",
+                    flush=True,
+                )
+        return str(name)
+
+    def _try(self, mutant: Mutant) -> tuple[Outcome, int]:
+        """Return what became of the tests with a mutant, and how many they are.
+
+        A test that also fails without the change, after the same tests, is left out.
+        """
+        tests = choose_tests(mutant.path, mutant.line, self._files)
+        unchanged = mutant.path.read_text(encoding="utf-8")
+        while True:
+            tests = [test for test in tests if test not in self._unsound]
+            if not tests:
+                return Outcome(passed=True, failed="", seconds=0), 0
+            outcome = run_tests(mutant.path, mutant.source(), tests, self._limit(tests))
+            failed = outcome.failed
+            if not failed or failed in self._sound:
+                return outcome, len(tests)
+            earlier = tests[: tests.index(failed) + 1]
+            check = run_tests(mutant.path, unchanged, earlier, self._limit(earlier))
+            if check.passed:
+                self._sound.add(failed)
+                return outcome, len(tests)
+            print(f"fails without a change: {check.failed or failed}", flush=True)
+            self._unsound.add(check.failed or failed)
+
+    def _limit(self, tests: list[str]) -> float:
+        """Return the processor seconds that tests may use: several times what they need without a change."""
+        return 30 + 5 * sum(self._seconds[test] for test in tests)
 
 
 def is_listed(module: str, before: str, after: str) -> bool:
@@ -119,39 +174,6 @@ def _known() -> dict[str, dict[str, Any]]:
     """Return the results of earlier runs, by digest."""
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
     return {row["digest"]: row for row in map(json.loads, lines)}
-
-
-@cache
-def _limit(path: Path, tests: tuple[str, ...]) -> float:
-    """Return the seconds after which a mutant counts as killed: several times what the tests need without a change.
-
-    Raises:
-        SystemExit: the tests fail without a change.
-    """
-    source = path.read_text(encoding="utf-8")
-    folders = [ROOT / test for test in tests]
-    files = sorted(
-        file
-        for folder in folders
-        for file in ([folder] if folder.is_file() else folder.glob("test_*.py"))
-    )
-    digest = hashlib.sha256(
-        "\n".join(
-            [source, *(file.read_text(encoding="utf-8") for file in files)]
-        ).encode()
-    )
-    row = _known().get(digest.hexdigest())
-    if row is None:
-        start = time.monotonic()
-        if run_tests(path, source, tests, LONGEST) is not True:
-            sys.exit(f"{' '.join(tests)}: these tests fail without a change")
-        row = {
-            "digest": digest.hexdigest(),
-            "outcome": "unchanged",
-            "seconds": round(time.monotonic() - start, 1),
-        }
-        _write(row)
-    return float(30 + 5 * row["seconds"])
 
 
 def _write(row: dict[str, Any]) -> None:

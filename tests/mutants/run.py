@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
+import resource
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType
+
+import pytest
 
 PRELOADED = (
     "numpy",
@@ -24,6 +29,25 @@ PRELOADED = (
     "datasets",
 )
 """What the tests need besides the package. Each process of a mutant has it from the start."""
+
+
+BUSY = 6
+"""How many times longer than the processor time the tests of a mutant may take."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the tests of a mutant.
+
+    Args:
+        passed: whether all tests passed.
+        failed: the test that failed; empty if none did, or if the process ended without one.
+        seconds: seconds of the process.
+    """
+
+    passed: bool
+    failed: str
+    seconds: float
 
 
 class _Loader(SourceFileLoader):
@@ -58,45 +82,72 @@ class _Finder:
         return None
 
 
+class _Selection:
+    """Lets pytest run some tests in an order, and writes which one fails."""
+
+    def __init__(self, tests: list[str], output: int):
+        self._places = {test: place for place, test in enumerate(tests)}
+        self._output = output
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        chosen = [item for item in items if item.nodeid in self._places]
+        chosen.sort(key=lambda item: self._places[item.nodeid])
+        items[:] = chosen
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            os.write(self._output, report.nodeid.encode())
+
+
 def preload() -> None:
     """Import what all mutants need."""
     for name in PRELOADED:
         import_module(name)
 
 
-def run_tests(
-    path: Path, source: str, tests: tuple[str, ...], seconds: float
-) -> bool | None:
-    """Return whether tests pass with changed source of a module; None if they need more than some seconds."""
+def run_tests(path: Path, source: str, tests: list[str], seconds: float) -> Outcome:
+    """Run tests with changed source of a module until one fails, or until they have used some processor seconds.
+
+    A process that waits forever is ended after the time that a busy machine needs for as much work.
+    """
     sys.stdout.flush()
+    start = time.monotonic()
+    reading, writing = os.pipe()
     child = os.fork()
     if not child:
         os.setsid()
-        os._exit(_run(path, source, tests))
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+        limit = math.ceil(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+        os._exit(_run(path, source, tests, writing))
+    os.close(writing)
+    while time.monotonic() < start + BUSY * seconds:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return status == 0
+            break
         time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+    else:
+        os.killpg(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    os.set_blocking(reading, False)
+    with os.fdopen(reading, "rb") as pipe:
+        failed = (pipe.read() or b"").decode()
+    return Outcome(
+        passed=status == 0,
+        failed=failed,
+        seconds=round(time.monotonic() - start, 1),
+    )
 
 
-def _run(path: Path, source: str, tests: tuple[str, ...]) -> int:
+def _run(path: Path, source: str, tests: list[str], output: int) -> int:
     """Run pytest in this process, which is a mutant's own, and return its status."""
-    import pytest
-
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     sys.meta_path.insert(0, _Finder(path, source))
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    options = ["-q", "-x", "--tb=no", "-n", "0", "-p", "no:cacheprovider"]
     try:
-        return int(
-            pytest.main(
-                ["-q", "-x", "--tb=no", "-n", "0", "-p", "no:cacheprovider", *tests]
-            )
-        )
+        return int(pytest.main([*options, *files], [_Selection(tests, output)]))
     except BaseException:
         return 3

@@ -2,35 +2,114 @@
 
 from __future__ import annotations
 
+import ast
 import os
-from collections.abc import Iterable
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.mutants.__main__ import SURVIVORS, is_listed
+from tests.mutants.choosing import choose_tests, find_statement
+from tests.mutants.measuring import MeasuredFile
 from tests.mutants.mutate import list_mutants
-from tests.mutants.rooms import PACKAGE, ROOT, SOURCE, list_rooms
+from tests.mutants.rooms import (
+    MODULES,
+    PACKAGE,
+    ROOT,
+    SOURCE,
+    TABLES,
+    TESTS,
+    list_modules,
+)
 
 RANKING = PACKAGE / "results/statistics/ranking.py"
 
 
-def list_files(arguments: Iterable[str]) -> list[str]:
-    """Return the files among arguments of pytest."""
-    return [argument for argument in arguments if argument.startswith("tests/")]
+def test_patterns_name_files() -> None:
+    """Each pattern of modules and of tests matches a file, and each module is mutated once."""
+    modules = list_modules()
+    assert len(set(modules)) == len(modules) > 40
+    assert [pattern for pattern in MODULES if not list(PACKAGE.glob(pattern))] == []
+    tests = ROOT / "tests"
+    assert [pattern for pattern in TESTS if not list(tests.glob(pattern))] == []
+    assert all((ROOT / path).exists() for path in TABLES)
 
 
-def test_each_module_has_tests() -> None:
-    """Each module that is mutated exists once in the list, and so do its tests."""
-    rooms = list(list_rooms())
-    assert len({path for path, _ in rooms}) == len(rooms) > 40
-    missing = [
-        str(path)
-        for path, tests in rooms
-        if not tests or not all((ROOT / test).exists() for test in list_files(tests))
-    ]
-    assert not missing
+SAMPLE = """LIMIT = 3
+
+@cache
+def count(
+    text, limit=LIMIT
+):
+    total = 0
+    for word in text.split(
+        " "
+    ):
+        if word:
+            total += (
+                1
+            )
+    try:
+        check(total)
+    except ValueError:
+        return 0
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        (1, None),
+        (3, None),
+        (5, None),
+        (7, {7}),
+        (9, {8, 9, 10}),
+        (11, {11}),
+        (13, {12, 13, 14}),
+        (16, {16}),
+        (17, {17}),
+        (18, {18}),
+        (19, {19}),
+    ],
+)
+def test_the_statement_at_a_line(line: int, lines: set[int] | None) -> None:
+    """The lines of a statement do not include the statements in it, and lines that an import executes have none."""
+    assert find_statement(ast.parse(SAMPLE), line) == lines
+
+
+def test_tests_of_a_change() -> None:
+    """The tests that execute the statement come first, those of the quickest file before others; then the rest of the files."""
+    line = _find_body_line()
+    module = "results/statistics/ranking.py"
+    slow = MeasuredFile(
+        path="slow.py",
+        digest="",
+        seconds={"a": 5.0, "b": 1.0},
+        lines={"a": {module: [line]}, "b": {module: [line]}},
+    )
+    quick = MeasuredFile(
+        path="quick.py",
+        digest="",
+        seconds={"c": 1.0, "d": 2.0},
+        lines={"c": {}, "d": {module: [line]}},
+    )
+    other = MeasuredFile(
+        path="other.py", digest="", seconds={"e": 1.0}, lines={"e": {}}
+    )
+    files = [slow, quick, other]
+    assert choose_tests(RANKING, line, files) == ["d", "a", "b", "c"]
+    assert choose_tests(RANKING, 1, files) == ["d", "a", "b", "c"]
+
+
+def _find_body_line() -> int:
+    """Return a line in the first function of a module."""
+    tree = ast.parse(RANKING.read_text())
+    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
+    return function.body[-1].lineno
 
 
 def test_a_mutant_changes_one_place() -> None:
@@ -86,21 +165,27 @@ def test_changes_that_count_nowhere(before: str, after: str, expected: bool) -> 
     assert is_listed("some/module.py", before, after) is expected
 
 
-def test_mutants_are_noticed(tmp_path: Path) -> None:
-    """Tests that pass with a module fail with its changed source, which stands in no file, and an endless loop is ended."""
-    program = tmp_path / "try.py"
-    program.write_text(
-        "from tests.mutants.run import run_tests\n"
-        "from tests.mutants.rooms import PACKAGE\n"
-        "path = PACKAGE / 'tasks/words.py'\n"
-        "source = path.read_text()\n"
-        "tests = ('tests/tasks/test_words.py',)\n"
-        "print(run_tests(path, source, tests, 300), run_tests(path, source + '\\nraise ValueError', tests, 300),"
-        " run_tests(path, source + '\\nwhile True: pass', tests, 3))\n"
-    )
-    import subprocess
-    import sys
+TRY = """
+from tests.mutants.run import run_tests
+from tests.mutants.rooms import PACKAGE
+path = PACKAGE / 'tasks/words.py'
+source = path.read_text()
+test = 'tests/tasks/test_words.py::test_cut_is_jiebas'
+for change, seconds in (('', 300), ('raise ValueError', 300), ('while True: pass', 3)):
+    outcome = run_tests(path, f'{source}\\n{change}', [test], seconds)
+    print(outcome.passed)
+broken = f'{source}\\ncut = None'
+print(run_tests(path, broken, [test], 300).failed == test)
+"""
 
+
+def test_mutants_are_noticed(tmp_path: Path) -> None:
+    """Tests that pass with a module fail with its changed source, which stands in no file, and an endless loop is ended.
+
+    The failing test is named.
+    """
+    program = tmp_path / "try.py"
+    program.write_text(TRY)
     done = subprocess.run(
         [sys.executable, str(program)],
         cwd=ROOT,
@@ -108,4 +193,4 @@ def test_mutants_are_noticed(tmp_path: Path) -> None:
         text=True,
         env={"PYTHONPATH": os.pathsep.join((str(SOURCE), str(ROOT)))},
     )
-    assert done.stdout.split() == ["True", "False", "None"], done.stderr
+    assert done.stdout.split() == ["True", "False", "False", "True"], done.stderr

@@ -30,30 +30,23 @@ from helm_longctx.results.reading import (
     without_ends,
 )
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.runs.scores import InstanceScore, mean_over_questions
+from helm_longctx.runs.scores import Score, mean_over_questions
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.apps.report.suites import write_run
 from tests.support.leaderboards import summarize_suite
+from tests.support.scores import make_score
 
 PARENTS = "graphwalks:task=openai_parents,length=128k,model=a/b"
 RECALL = "helmet_recall:length=8k,model=a/b"
 
 
-def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> InstanceScore:
-    values = {"output_truncated": float(is_cut)}
-    return InstanceScore(
-        run="run",
-        entry="entry",
-        task="task",
-        length=None,
-        instance=f"task-{instance}",
+def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> Score:
+    return make_score(
+        score,
+        f"task-{instance}",
         repeat=repeat,
-        score=score,
         group=f"group {instance}",
-        depth=None,
-        failure="",
-        tokens=None,
-        values=values,
+        values={"output_truncated": float(is_cut)},
     )
 
 
@@ -71,7 +64,7 @@ rows = st.lists(
 
 
 @given(rows)
-def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
+def test_bounds_contain_the_score(answers: list[Score]) -> None:
     """The score is between the bounds, and the bounds are those of a mean over questions of the replaced scores."""
     score = mean_over_questions(answers)
     wrong, left_out, best = (

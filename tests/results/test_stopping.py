@@ -10,39 +10,25 @@ import pytest
 from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.comparison import Pairs, compare_parts
 from helm_longctx.results.stopping import StoppingQuestion
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.stop_rules import Rule, parse_rule
+from tests.support.scores import make_score
 
 ROUNDS = (32, 48, 72, 108, 162, 243, 365, 548)
 
 
 def score(
     number: int, value: float | None, task: str = "t", group: str = "", repeat: int = 0
-) -> InstanceScore:
+) -> Score:
     name = f"{task}-{number}"
-    return InstanceScore(
-        run="r",
-        entry="e",
-        task=task,
-        length=None,
-        instance=name,
-        repeat=repeat,
-        score=value,
-        group=group or name,
-        depth=None,
-        failure="",
-        tokens=None,
-        values={},
-    )
+    return make_score(value, name, task=task, repeat=repeat, group=group or name)
 
 
-def scores(values: Iterable[float], task: str = "t") -> list[InstanceScore]:
+def scores(values: Iterable[float], task: str = "t") -> list[Score]:
     return [score(number, value, task) for number, value in enumerate(values)]
 
 
-def stop_after(
-    question: StoppingQuestion, *answers: list[InstanceScore]
-) -> tuple[int, str]:
+def stop_after(question: StoppingQuestion, *answers: list[Score]) -> tuple[int, str]:
     """Look after each round, and return the number of instances at the end and the answer."""
     for size in ROUNDS:
         question.observe([answer[:size] for answer in answers])

@@ -16,13 +16,13 @@ from helm_longctx.documents.document import Cell, Table
 from helm_longctx.results.boards import Board
 from helm_longctx.results.reading import Result
 from helm_longctx.results.suite import write_reference
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.registry import find_benchmark
 from tests.apps.report.suites import write_run
 
 ROOT = Path(helm_longctx.__file__).parent
 MADE = (
-    (InstanceScore, "__new__"),
+    (Score, "__new__"),
     *((kind, "__init__") for kind in (Result, Board, Table, Cell)),
     (Console, "print"),
 )
@@ -84,7 +84,7 @@ def test_the_way_to_the_leaderboard_is_short(
     walk = {
         (module, name) for module, name in walk if module != "cli/main.py"
     }  # the start of every command
-    assert ("runs/scores.py", "score_answers") in walk
+    assert ("runs/scores.py", "score_records") in walk
     assert ("documents/terminal.py", "print_table") in walk
     assert len(walk) <= 20, sorted(walk)
     assert len({module for module, _ in walk}) <= 7, sorted(walk)

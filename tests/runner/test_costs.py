@@ -24,6 +24,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.comparison import find_differences
 from helm_longctx.results.statistics.comparison import Decision
+from helm_longctx.results.statistics.level import ABOUT_SCORES
 from helm_longctx.run_settings import PRICES
 from helm_longctx.tasks.loading import grow
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -155,7 +156,9 @@ def test_equal_rows_are_on_the_frontier_with_a_question_mark() -> None:
 def test_steps_are_on_the_page_of_an_instance(tmp_path: Path) -> None:
     """The page of instances has a fold for each request, with its tokens, seconds and dollars."""
     board = make_board(tmp_path, "map_reduce,part=1000")
-    report = Report("Suite", "s", "today", [])
+    report = Report(
+        title="Suite", suite="s", made="today", about=ABOUT_SCORES, pages=[]
+    )
     (page,) = write_instance_pages(report, [board], tmp_path / "site", "")
     text = (page.with_suffix("") / "0.js").read_text()
     assert '"facts":"map · ' in text.replace('": "', '":"')

@@ -23,7 +23,6 @@ from helm_longctx.judging.entailment import CachedEntailment, Pair
 from helm_longctx.runner import programs
 from helm_longctx.runner.cache import DigestStore, _CacheFile
 from helm_longctx.runner.spool import Spool, StoredRequest
-from helm_longctx.runs.files import replace_file
 from helm_longctx.runs.journal import (
     NAME,
     DurableLines,
@@ -34,6 +33,7 @@ from helm_longctx.runs.journal import (
 )
 from helm_longctx.runs.ledger import Ledger, Receiver
 from helm_longctx.tasks.methods.method import Step
+from helm_longctx.writing import replace_file
 from tests.runner.making import ENTRY, PlainClient, answered, make_run
 from tests.runner.scripted_runs import METHODS, make, scores, serving
 

@@ -21,10 +21,13 @@ from helm_longctx.benchmarks.longgenbench.tasks import CHECKS
 from helm_longctx.cli.main import app
 from helm_longctx.data.root import DataRoot
 from helm_longctx.run_settings import MIRROR
+from helm_longctx.runner.estimate import Rate, estimate_run, estimate_runs
+from helm_longctx.runner.runner import LongContextRunner
 from tests.benchmarks.longbench_write.fabricate import LENGTHS, build_longbench_write
 from tests.benchmarks.longgenbench.fabricate import build_longgenbench, rows
 from tests.runner import making
 from tests.support.estimates import estimate
+from tests.support.loads import count_loads
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +114,25 @@ def test_the_disk_of_a_small_run(tmp_path: Path, samples: int) -> None:
     assert estimates.disk_bytes == pytest.approx(
         sum(path.stat().st_size for path in run.iterdir()), rel=0.2
     )
+
+
+def test_models_share_their_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Questions of a run entry are made once for all models, and each estimate is that of a run alone."""
+    runner = making.make_runner(tmp_path)
+    assert isinstance(runner, LongContextRunner)
+    specs = []
+    for model in ("longctx/lexical", "longctx/null"):
+        for length in ("4k", "8k"):
+            entry = f"helmet_recall:task=json_kv,length={length},num_samples=3,model={model}"
+            specs.append(making.spec_of(entry))
+    with count_loads(monkeypatch) as loads:
+        alone = [estimate_run(runner, spec, {}, Rate()) for spec in specs]
+        assert len(loads) == 4
+        loads.clear()
+        assert estimate_runs(runner, specs, {}, Rate()) == alone
+        assert loads == ["json_kv", "json_kv"]
 
 
 def test_judges_are_counted(

@@ -17,6 +17,9 @@ RULER = {
     "niah_multivalue": ("numbers", 4),
 }
 
+SHARED_MIRROR = "HELM_LONGCTX_TESTS_MIRROR"
+"""Variable with the folder where several processes share one mirror."""
+
 
 def build_mirror(root: Path) -> Path:
     """Write every file that HELMET's tasks read with few rows, and return the folder."""

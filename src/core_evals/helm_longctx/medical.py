@@ -70,12 +70,14 @@ class MedicalTask(NamedTuple):
 
 
 INSTALL = (
-    "pip install 'crfm-helm[medhelm]' gin-config && pip install --no-deps summ-eval"
+    "pip install 'crfm-helm[medhelm]' gin-config"
+    " && pip install --no-deps summ-eval 'accelerate>=1.15'"
 )
 """What installs all modules of the tasks.
 
 HELM's extra `summarization` would also install blanc and pyemd, which summ-eval names and HELM does not use. They need
-versions of torch and NumPy below 2.
+versions of torch and NumPy below 2. The extra `medhelm` takes accelerate to a version below 1, with which transformers
+spreads no model over several GPUs. No medical task uses accelerate, so our extra `local` gets its version back.
 """
 
 SPACY_MODEL = "en_core_web_sm"

@@ -38,7 +38,7 @@ from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import MARK, add_mark, percent, range_text
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError, is_format_error
+from helm_longctx.errors import InputError, describe_count, is_format_error
 from helm_longctx.results.boards import Board, read_suite
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.level import LEVEL_TEXT
@@ -286,8 +286,8 @@ def _print_speed(model: str, folder: Path) -> None:
     written = usage.output_tokens
     seconds = sum(answer.seconds or 0.0 for answer in answers)
     print(
-        f"Its {len(answers)} prompts have {read:,} tokens, of which {reused:,} were in"
-        f" a prefix read just before; it wrote {written:,} tokens. This took"
+        f"In {describe_count(len(answers), 'prompt')} it read {read:,} tokens, of which"
+        f" {reused:,} were in a prefix read just before; it wrote {written:,} tokens. This took"
         f" {seconds:.0f} seconds: {(read - reused + written) / seconds:.0f} tokens a"
         " second."
     )

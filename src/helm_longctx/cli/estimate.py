@@ -23,6 +23,7 @@ from helm_longctx.config.shared import (
     make_specs,
 )
 from helm_longctx.errors import InputError
+from helm_longctx.writing import write_output
 
 _RequestsPerMinute = Annotated[
     float | None,
@@ -77,7 +78,7 @@ def estimate(
     with hide_chatter():
         specs = make_specs(entries, options, "estimate", most, output_path, local_path)
     from helm_longctx.models.apis.prices import read_prices
-    from helm_longctx.runner.estimate import Rate, estimate_run
+    from helm_longctx.runner.estimate import Rate, estimate_runs
     from helm_longctx.runner.planning import make_plans, read_spreads
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 
@@ -104,7 +105,7 @@ def estimate(
             **runner_arguments(output_path, "estimate", local_path, parallelism=2)
         )
         rate = Rate(requests_per_minute, tokens_per_minute)
-        estimates = [estimate_run(runner, spec, own, rate) for spec in specs]
+        estimates = estimate_runs(runner, specs, own, rate)
     print_estimates(estimates, "give --prices, or --price-input and --price-output")
     plans = make_plans(estimates, known, detect / 100 if detect else None)
     print_plans(plans, known, detect)
@@ -116,4 +117,4 @@ def estimate(
                 if plan.run == run_estimate.run:
                     of_run.append(asdict(plan))
             rows.append({**asdict(run_estimate), "plans": of_run})
-        as_json.write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
+        write_output(as_json, orjson.dumps(rows, option=orjson.OPT_INDENT_2))

@@ -18,6 +18,7 @@ from helm_longctx.helm.errors import explain
 from helm_longctx.process_state import giving_back
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
+from helm_longctx.writing import DISK_FULL
 
 _INTERRUPTED = 130
 
@@ -236,6 +237,10 @@ def main() -> None:
         else:
             where = ""
         about = f"{where}{error.strerror}; name another path, or make it readable and writable"
+        if error.errno in DISK_FULL:
+            about = (
+                f"{where}{error.strerror}; make room, then run the same command again"
+            )
         if not error.strerror:  # raised by a network library, not by the file system
             about = f"a download failed: {shorten(str(error), 200)}; check the network, or provide the file offline"
         print(f"helm-longctx: error: {redact(about)}", file=sys.stderr)

@@ -13,7 +13,7 @@ from helm_longctx.config.shared import (
     fill_registries,
     hide_chatter,
 )
-from helm_longctx.errors import DamagedRunError, InputError
+from helm_longctx.errors import DamagedRunError, InputError, describe_count
 from helm_longctx.results.suite import suite_folder, suite_path
 
 
@@ -80,9 +80,9 @@ def rejudge(
             damaged.append(error)
             print(f"left out: {error}", file=sys.stderr)
             continue
-        count = f"{result.recovered} verdicts recovered"
+        count = f"{describe_count(result.recovered, 'verdict')} recovered"
         if judge:
-            count = f"{result.verdicts} verdicts given"
+            count = f"{describe_count(result.verdicts, 'verdict')} given"
         print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)
         # Judging can take hours, so each result is printed at once.
         print(result.folder, flush=True)

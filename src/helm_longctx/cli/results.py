@@ -33,9 +33,10 @@ from helm_longctx.results.suite import (
     suite_path,
     write_reference,
 )
-from helm_longctx.runs.files import STATS, read_json, read_run_specs, replace_file
+from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.writing import replace_file
 
 _MOST_MODELS = 4000
 """Models that `summarize` takes. Its time and memory grow with their number: 4,000 take 44 seconds and 545 MB."""

@@ -6,7 +6,6 @@ Each output format renders the same document. The `kind` of a block selects its 
 import csv
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import orjson
 
 from helm_longctx.documents.numbers import DASH, add_mark, in_brackets, percent
+from helm_longctx.writing import replace_file, replacing
 
 T = TypeVar("T")
 
@@ -287,12 +287,20 @@ class Page:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole report; `made` says when it was made, and by which version of this package."""
+    """The whole report.
+
+    Args:
+        made: when the report was made, and by which version of this package.
+        about: a sentence that says how all numbers are to be read.
+        has_scores: whether `data` has the files `scores.csv` and `scores.json`.
+    """
 
     title: str
     suite: str
     made: str
+    about: str
     pages: Sequence[Page]
+    has_scores: bool = True
 
     @property
     def groups(self) -> list[str]:
@@ -306,9 +314,8 @@ def write_data(block: Block, folder: Path) -> None:
         return
     write_csv(folder / f"{block.name}.csv", block.header, block.plain_rows())
     if isinstance(block, Figure):
-        (folder / f"{block.name}.json").write_bytes(
-            dump_json(list(block.rows), orjson.OPT_INDENT_2)
-        )
+        rows = dump_json(list(block.rows), orjson.OPT_INDENT_2)
+        replace_file(folder / f"{block.name}.json", rows)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
@@ -318,27 +325,25 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     compute are quoted (`_quote_formula`); numbers are not.
     """
     count = 0
-    part = path.with_name(f"{path.name}.part")
-    try:
-        # The csv module writes the line ends. Answers of models can have lone surrogates. UTF-8 does not allow them.
-        with part.open(
+    # The csv module writes the line ends. Answers of models can have lone surrogates. UTF-8 does not allow them.
+    with (
+        replacing(path) as part,
+        part.open(
             "w",
             encoding="utf-8-sig",
             errors="surrogatepass",
             newline="",
-        ) as file:
-            table = csv.writer(file)
-            table.writerow(map(_quote_formula, columns))
-            for row in rows:
-                cells = list(row)
-                for index, cell in enumerate(cells):
-                    if isinstance(cell, str) and _is_formula(cell):
-                        cells[index] = f"'{cell}"
-                table.writerow(cells)
-                count += 1
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+        ) as file,
+    ):
+        table = csv.writer(file)
+        table.writerow(map(_quote_formula, columns))
+        for row in rows:
+            cells = list(row)
+            for index, cell in enumerate(cells):
+                if isinstance(cell, str) and _is_formula(cell):
+                    cells[index] = f"'{cell}"
+            table.writerow(cells)
+            count += 1
     return count
 
 

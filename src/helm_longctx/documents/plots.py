@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.documents.numbers import MARK
+from helm_longctx.writing import write_output
 
 Spec = dict[str, Any]
 
@@ -751,12 +752,10 @@ def write_picture(spec: Spec, path: Path) -> None:
     import vl_convert
 
     if path.suffix == ".svg":
-        path.write_text(
-            vl_convert.vegalite_to_svg(spec, config=THEMES["light"]), encoding="utf-8"
-        )
+        svg = vl_convert.vegalite_to_svg(spec, config=THEMES["light"])
+        content = svg.encode()
     elif path.suffix == ".pdf":
-        path.write_bytes(vl_convert.vegalite_to_pdf(spec, config=THEMES["light"]))
+        content = vl_convert.vegalite_to_pdf(spec, config=THEMES["light"])
     else:
-        path.write_bytes(
-            vl_convert.vegalite_to_png(spec, scale=_SCALE, config=THEMES["light"])
-        )
+        content = vl_convert.vegalite_to_png(spec, scale=_SCALE, config=THEMES["light"])
+    write_output(path, content)

@@ -36,6 +36,7 @@ from helm_longctx.documents.numbers import escape_markdown, escape_tex
 from helm_longctx.documents.plots import THEMES, write_picture
 from helm_longctx.environment import cache_folder
 from helm_longctx.errors import InputError
+from helm_longctx.writing import replace_file
 
 _ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
 
@@ -68,11 +69,8 @@ def write_site(report: Report, folder: Path) -> list[Path]:
 
 def write_page(path: Path, template: str, **values: Any) -> None:
     """Write a page from a template, in which all texts are escaped."""
-    path.write_text(
-        templates().get_template(template).render(policy=_POLICY, **values),
-        encoding="utf-8",
-        errors="replace",
-    )
+    page = templates().get_template(template).render(policy=_POLICY, **values)
+    replace_file(path, page.encode(errors="replace"))
 
 
 def _write_assets(folder: Path) -> None:
@@ -339,7 +337,7 @@ def _write(report: Report, folder: Path, kind: PageFormat) -> Path:
     )
     path = folder / kind.file
     # Texts can contain lone surrogates. UTF-8 does not allow these.
-    path.write_text(text, encoding="utf-8", errors="replace")
+    replace_file(path, text.encode(errors="replace"))
     return path
 
 

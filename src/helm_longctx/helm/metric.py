@@ -31,7 +31,6 @@ from helm_longctx.failures import Failure
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.results import answer_of, failure_of, is_output_cut, usage_of
 from helm_longctx.tasks.answer import Answer, Usage
-from helm_longctx.tasks.answer_values import AnswerValues
 from helm_longctx.tasks.judge_scores import JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import (
     GENERATED_DATA,
@@ -42,14 +41,14 @@ from helm_longctx.tasks.metric_names import (
     task_score,
 )
 from helm_longctx.tasks.registry import find_benchmark
-from helm_longctx.tasks.sample import Sample, find_cut, find_limit
+from helm_longctx.tasks.sample import RecordKey, Sample, find_cut, find_limit
 from helm_longctx.tasks.statistic_names import kappa_of, read_statistic
 from helm_longctx.tasks.task import (
     GENERATED_SOURCE,
     MAIN_METRIC,
     MOST_SCORED,
     UNREAD,
-    Record,
+    ScorerInput,
     limit_prediction,
 )
 
@@ -381,20 +380,15 @@ class AnswerRows:
                 stats.append(Stat(name).add(value))
             yield PerInstanceStats(instance, None, trial, stats)
 
-    def read_values(self) -> Iterator[AnswerValues]:
-        """Yield the statistics that have a value, without HELM's objects."""
+    def read_values(self) -> Iterator[tuple[RecordKey, dict[str, float]]]:
+        """Yield for each answer the statistics that have a value, by name, without HELM's objects."""
         for instance, trial, names, numbers in self._rows:
             values = {}
             for name, number in zip(names, numbers, strict=True):
                 # HELM writes no statistic without a value, and none that is not a number.
                 if number is not None and not math.isnan(number):
                     values[name.name] = float(number)
-            yield AnswerValues(
-                task=names[0].sub_split or "",
-                instance=instance,
-                repeat=trial,
-                values=values,
-            )
+            yield (names[0].sub_split or "", instance, trial), values
 
 
 @cache
@@ -487,7 +481,7 @@ def _usage_values(
 
 def scored_record(
     state: RequestState, sample: Sample, answer: Answer | None = None
-) -> Record:
+) -> ScorerInput:
     """Return the record that the task's scorer and its judges get (see `tasks/task.py`).
 
     Args:

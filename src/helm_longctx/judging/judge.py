@@ -16,7 +16,7 @@ from helm.benchmark import model_deployment_registry as registry
 from tqdm import tqdm
 
 from helm_longctx.environment import page_address, require
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
 from helm_longctx.helm_api import Client, RequestResult, get_class_by_name
@@ -395,4 +395,6 @@ def _log_outcome(
             )
     # Equal errors are logged once, because a judge that is gone would otherwise log thousands of equal lines.
     for (judge, error), times in errors.most_common(5):
-        helm_log.error(f"judge {judge} gave no verdict on {times} questions: {error}")
+        helm_log.error(
+            f"judge {judge} gave no verdict on {describe_count(times, 'question')}: {error}"
+        )

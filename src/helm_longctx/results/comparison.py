@@ -46,7 +46,7 @@ from helm_longctx.results.statistics.ranking import (
     Rank,
     rank_ranges,
 )
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.metric_names import nearest_depth
 
@@ -272,29 +272,29 @@ def _judges_of(board: Board, score: Result, tasks: Sequence[str]) -> frozenset[s
     return judges
 
 
-def by_instance(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
+def by_instance(answers: Iterable[Score]) -> dict[str, list[Score]]:
     """Return the repeats of each instance that have a score."""
-    repeats: dict[str, list[InstanceScore]] = defaultdict(list)
+    repeats: dict[str, list[Score]] = defaultdict(list)
     for answer in answers:
         if answer.score is not None:
             repeats[answer.instance].append(answer)
     return repeats
 
 
-def by_question(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
+def by_question(answers: Iterable[Score]) -> dict[str, list[Score]]:
     """Return all repeats of each instance, also those without a score."""
-    repeats: dict[str, list[InstanceScore]] = defaultdict(list)
+    repeats: dict[str, list[Score]] = defaultdict(list)
     for answer in answers:
         repeats[answer.instance].append(answer)
     return repeats
 
 
-def _failure_share(repeats: Sequence[InstanceScore]) -> float:
+def _failure_share(repeats: Sequence[Score]) -> float:
     """Return the share of the repeats of an instance without a score."""
     return fmean(answer.score is None for answer in repeats)
 
 
-def mean_of(repeats: Iterable[InstanceScore]) -> float:
+def mean_of(repeats: Iterable[Score]) -> float:
     """Return the mean over the repeats of an instance."""
     return fmean(answer.score for answer in repeats if answer.score is not None)
 
@@ -413,8 +413,8 @@ class _Cell:
     task: str
     length: int | None
     context: str
-    answers: Mapping[str, Mapping[str, list[InstanceScore]]]
-    asked: Mapping[str, Mapping[str, list[InstanceScore]]]
+    answers: Mapping[str, Mapping[str, list[Score]]]
+    asked: Mapping[str, Mapping[str, list[Score]]]
     results: Sequence[Result]
 
     @property
@@ -434,7 +434,7 @@ class _Question:
     item: PairedInstance
     cell: _Cell
     weight: float
-    repeats: Sequence[InstanceScore]
+    repeats: Sequence[Score]
 
     @property
     def group(self) -> str:
@@ -483,7 +483,7 @@ class _SharedAnswers:
         self.items = [question.item for question in answered]
         self.weights = [question.weight for question in answered]
         self.groups = [question.group for question in answered]
-        self._repeats: dict[str, list[list[InstanceScore]]] = {}
+        self._repeats: dict[str, list[list[Score]]] = {}
         self.scores: dict[str, Floats] = {}
         for model in models:
             repeats = []
@@ -492,7 +492,7 @@ class _SharedAnswers:
             self._repeats[model] = repeats
             self.scores[model] = np.array([mean_of(answers) for answers in repeats])
 
-    def answers_of(self, model: str, index: int) -> Sequence[InstanceScore]:
+    def answers_of(self, model: str, index: int) -> Sequence[Score]:
         """Return the answers of a model to `items[index]`: its repeats."""
         return self._repeats[model][index]
 
@@ -646,7 +646,7 @@ class _SharedAnswers:
 
 
 def pair_questions(
-    one: Sequence[Sequence[InstanceScore]], other: Sequence[Sequence[InstanceScore]]
+    one: Sequence[Sequence[Score]], other: Sequence[Sequence[Score]]
 ) -> AskedPairs | None:
     """Return the scores and failures of two models on questions that were put to both.
 
@@ -670,7 +670,7 @@ def pair_questions(
     )
 
 
-def _mean_or_nan(repeats: Sequence[InstanceScore]) -> float:
+def _mean_or_nan(repeats: Sequence[Score]) -> float:
     scores = []
     for answer in repeats:
         if answer.score is not None:
@@ -682,7 +682,7 @@ def _question(
     cell: _Cell,
     weight: float,
     name: str,
-    repeats: Sequence[InstanceScore],
+    repeats: Sequence[Score],
 ) -> _Question:
     item = PairedInstance(
         entry=cell.entry,
@@ -934,15 +934,15 @@ def _find_cells(
 
 
 def _keep_shared(
-    models: Sequence[ShownModel], answers: Sequence[Mapping[str, list[InstanceScore]]]
-) -> dict[str, dict[str, list[InstanceScore]]]:
+    models: Sequence[ShownModel], answers: Sequence[Mapping[str, list[Score]]]
+) -> dict[str, dict[str, list[Score]]]:
     """Return the answers of each model to the instances that all models have, in the order of the first one's."""
     first, *others = answers
     names = []
     for name in first:
         if all(name in other for other in others):
             names.append(name)
-    shared: dict[str, dict[str, list[InstanceScore]]] = {}
+    shared: dict[str, dict[str, list[Score]]] = {}
     for model, by_name in zip(models, answers, strict=True):
         shared[model] = {name: by_name[name] for name in names}
     return shared
@@ -950,7 +950,7 @@ def _keep_shared(
 
 def _find_questions(
     models: Sequence[ShownModel], results: Sequence[Result]
-) -> dict[str, dict[str, list[InstanceScore]]]:
+) -> dict[str, dict[str, list[Score]]]:
     """Return the answers to the instances that were put to all models, with those that failed, empty if none did."""
     asked = _keep_shared(models, [by_question(result.answers) for result in results])
     for by_name in asked.values():
@@ -1010,5 +1010,5 @@ def _weigh(cells: Sequence[_Cell]) -> list[float]:
     return [weights[id(cell)] for cell in cells]
 
 
-def _link(address: str, row: InstanceScore) -> str:
+def _link(address: str, row: Score) -> str:
     return f"{address}/#/runs/{quote(row.run, safe='')}?instance={quote(row.instance, safe='')}"

@@ -12,6 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from helm_longctx.writing import replace_file
+
 FILE = "effective-context.json"
 
 FORMAT: Literal["helm-longctx/effective-context/1"] = "helm-longctx/effective-context/1"
@@ -95,7 +97,7 @@ def longest_effective(lengths: list[MeasuredLength]) -> int | None:
 
 def write_effective_context(content: EffectiveContext, path: Path) -> None:
     """Write the file."""
-    path.write_text(content.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    replace_file(path, content.model_dump_json(indent=1).encode(), b"\n")
 
 
 def effective_context_schema() -> str:

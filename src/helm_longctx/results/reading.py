@@ -50,10 +50,10 @@ from helm_longctx.runs.files import (
     reading,
 )
 from helm_longctx.runs.scores import (
-    InstanceScore,
+    Score,
     find_values,
     mean_over_questions,
-    score_answers,
+    score_records,
 )
 from helm_longctx.runs.shown_models import ShownModel, published_model, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Erratum
@@ -86,8 +86,8 @@ VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
 
 
 def replace_cut_scores(
-    rows: Iterable[InstanceScore], value: float | None, metrics: Iterable[str] = ()
-) -> list[InstanceScore]:
+    rows: Iterable[Score], value: float | None, metrics: Iterable[str] = ()
+) -> list[Score]:
     """Return answers where cut ones have another score, or are left out for None.
 
     Args:
@@ -102,9 +102,7 @@ def replace_cut_scores(
     return replaced
 
 
-def _replace_scores(
-    row: InstanceScore, value: float, metrics: Iterable[str]
-) -> InstanceScore:
+def _replace_scores(row: Score, value: float, metrics: Iterable[str]) -> Score:
     """Return an answer with another score and other metrics. What it lacks it does not get."""
     values = dict(row.values)
     for metric in metrics:
@@ -119,7 +117,7 @@ WITHOUT_ERRORS = "score_without_known_errors"
 
 
 def _find_errata(
-    benchmark: Benchmark, rows: Sequence[InstanceScore]
+    benchmark: Benchmark, rows: Sequence[Score]
 ) -> Mapping[str, tuple[Erratum, ...]]:
     """Return the known errors of the questions of a task that were asked, by instance."""
     by_instance: dict[str, tuple[Erratum, ...]] = {}
@@ -157,7 +155,7 @@ class Statistic:
 
 def task_statistics(
     task: Task | None,
-    rows: Sequence[InstanceScore],
+    rows: Sequence[Score],
     means: Mapping[str, float],
     errata: Mapping[str, object],
 ) -> dict[str, Statistic]:
@@ -194,7 +192,7 @@ def task_statistics(
     return statistics
 
 
-def _key_statistics(rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
+def _key_statistics(rows: Sequence[Score]) -> dict[str, Statistic]:
     """Return the mean log-probability of the key tokens of all texts. Nothing if no text has one.
 
     Each key token counts the same, as in LongPPL's official script.
@@ -212,7 +210,7 @@ def _key_statistics(rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
     return {KEY_LOGPROB: Statistic(ratio_interval(sums, sizes, groups))}
 
 
-def _score_of(name: str, task: Task, rows: Sequence[InstanceScore]) -> Statistic:
+def _score_of(name: str, task: Task, rows: Sequence[Score]) -> Statistic:
     """Return the score of answers, under another name."""
     # A score of several metrics is the mean of their means.
     means = []
@@ -224,7 +222,7 @@ def _score_of(name: str, task: Task, rows: Sequence[InstanceScore]) -> Statistic
 
 def _statistic(
     name: str,
-    rows: Iterable[InstanceScore],
+    rows: Iterable[Score],
     metric: str,
     mean: float | None,
     total: int = 0,
@@ -367,7 +365,7 @@ class Result:
     folder: str = ""
     run: Run | None = None
     statistics: Mapping[str, Statistic] = field(default_factory=dict)
-    answers: tuple[InstanceScore, ...] = ()
+    answers: tuple[Score, ...] = ()
     failed: int = 0
     parts: tuple[Result, ...] = ()
     errata: Mapping[str, tuple[Erratum, ...]] = field(default_factory=dict)
@@ -595,10 +593,11 @@ def read_run(
         model_facts=model,
         entry=entry,
     )
-    answers: dict[str, list[InstanceScore]] = defaultdict(list)
-    scored = score_answers(path, spec, asked, [benchmark] if benchmark else ())
-    for answer in scored:
-        answers[answer.task].append(answer)
+    answers: dict[str, list[Score]] = defaultdict(list)
+    scored = score_records(path, spec, asked, [benchmark] if benchmark else ())
+    for _, answer in scored:
+        if answer is not None:
+            answers[answer.task].append(answer)
     results = []
     for name, rows in answers.items():
         first = rows[0]
@@ -673,7 +672,7 @@ def _judges(task: Task | None, judge: str) -> frozenset[str]:
     return frozenset([judge])
 
 
-def interval_of(answers: Iterable[InstanceScore]) -> Interval:
+def interval_of(answers: Iterable[Score]) -> Interval:
     """Return the mean of answers' scores, clustered by their groups, and the number of instances."""
     scores = []
     groups = []

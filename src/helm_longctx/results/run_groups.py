@@ -42,8 +42,8 @@ from helm_longctx.results.statistics.run_noise import (
     estimate_noise,
     is_decided,
 )
-from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.steps import find_step
+from helm_longctx.writing import replace_file
 
 GROUPS_FILE = "run_groups.json"
 """The groups of a configuration, in the folder of its suite."""

@@ -32,7 +32,7 @@ from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.noninferiority import Clusters, margin_interval
 from helm_longctx.results.statistics.sequential import SCORES
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.stop_rules import BETTER, WIDTH, Rule
 
 TaskName = tuple[str, str, str]
@@ -83,12 +83,12 @@ class StoppingQuestion:
         self.looks = set(earlier)
         self._now: Looks = ()
 
-    def observe(self, scores: Sequence[Sequence[InstanceScore]]) -> None:
+    def observe(self, scores: Sequence[Sequence[Score]]) -> None:
         """Take all answers until now of each model, or raise an `InputError` for a score outside 0 to 1."""
         # The repeats of each instance of each model, also those that failed.
-        sides: list[dict[TaskName, list[InstanceScore]]] = []
+        sides: list[dict[TaskName, list[Score]]] = []
         for answers in scores:
-            questions: dict[TaskName, list[InstanceScore]] = defaultdict(list)
+            questions: dict[TaskName, list[Score]] = defaultdict(list)
             for answer in answers:
                 if answer.score is not None and not 0 <= answer.score <= 1:
                     raise InputError(
@@ -186,7 +186,7 @@ class StoppingQuestion:
 
 
 def _mean_scores(
-    questions: Mapping[TaskName, Sequence[InstanceScore]],
+    questions: Mapping[TaskName, Sequence[Score]],
 ) -> dict[TaskName, float]:
     """Return the mean over repeats of the questions that have an answer."""
     means = {}
@@ -197,7 +197,7 @@ def _mean_scores(
 
 
 def _fill_failures(
-    questions: Mapping[TaskName, Sequence[InstanceScore]], failure: float
+    questions: Mapping[TaskName, Sequence[Score]], failure: float
 ) -> list[Pairs]:
     """Return the scores of one model on all questions that were put to it.
 
@@ -224,7 +224,7 @@ def _fill_failures(
 
 
 def _find_questions(
-    sides: Sequence[Mapping[TaskName, Sequence[InstanceScore]]], task: str
+    sides: Sequence[Mapping[TaskName, Sequence[Score]]], task: str
 ) -> AskedPairs | None:
     """Return the questions of a task that were put to both models, or nothing for one model or without failures."""
     if len(sides) < 2:

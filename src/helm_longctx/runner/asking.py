@@ -13,7 +13,7 @@ from functools import partial
 
 from tqdm import tqdm
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.failures import Failure
 from helm_longctx.helm_api import Request, RequestResult, RequestState
 from helm_longctx.helm_log import helm_log
@@ -322,13 +322,13 @@ class Asking:
         )
         return make_failure(Failure.TEMPORARY, text)
 
-    def finish(self) -> int:
-        """Log the totals, and return how many requests failed."""
+    def finish(self) -> None:
+        """Log the totals."""
         self.progress.finish()
         self._answer_warnings.finish()
         if summary := self.spending.summary():
             helm_log.info(summary)
-        return self._breaker.finish()
+        self._breaker.finish()
 
 
 def _find_facts(asked: StoredRequest) -> PromptFacts:
@@ -423,7 +423,7 @@ class Progress:
     def finish(self) -> None:
         """Log how many requests were answered, from where, how many failed, and the tokens per second."""
         helm_log.info(
-            f"{self._answered} requests answered, {self._cached} of them from the request cache, "
+            f"{describe_count(self._answered, 'request')} answered, {self._cached} of them from the request cache, "
             f"{self._recalled} answered before, {self._failures} failed; "
             f"{self._tokens_per_second:,.0f} input tokens per second"
         )
@@ -470,7 +470,8 @@ class CircuitBreaker:
         has_failed = not self._has_answers and self._kinds.total() >= self._total
         if self._in_a_row >= self._limit or has_failed:
             raise InputError(
-                f"{self._kinds.total()} requests failed, the last ones in a row: {error}"
+                f"{describe_count(self._kinds.total(), 'request')} failed, the last ones"
+                f" in a row: {error}"
             )
         if self._kinds[kind] == 1:
             helm_log.warning(
@@ -484,8 +485,8 @@ class CircuitBreaker:
         self._kinds[Failure.TOO_LONG] += requests
         self._kinds = +self._kinds
 
-    def finish(self) -> int:
-        """Log how many requests failed and why, and return their number."""
+    def finish(self) -> None:
+        """Log how many requests failed and why."""
         if self._kinds:
             helm_log.warning(
                 "failed: "
@@ -494,7 +495,6 @@ class CircuitBreaker:
                     for kind, number in self._kinds.most_common()
                 )
             )
-        return self._kinds.total()
 
 
 class _AnswerWarnings:

@@ -39,6 +39,7 @@ from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.programs import has_programs, plan_steps
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spool import (
+    LoadedScenarios,
     Spool,
     StoredRequest,
     is_long_context,
@@ -198,13 +199,44 @@ class Rate:
         return max((amount / limit for amount, limit in limits if limit), default=None)
 
 
+def estimate_runs(
+    runner: LongContextRunner,
+    specs: Sequence[RunSpec],
+    own: Mapping[str, Any],
+    rate: Rate,
+) -> list[Estimate]:
+    """Estimate runs, as `estimate_run` does. The questions of runs that differ only in their models are made once."""
+    by_scenario: dict[str, list[int]] = defaultdict(list)
+    for number, spec in enumerate(specs):
+        by_scenario[repr(spec.scenario_spec)].append(number)
+    estimates: dict[int, Estimate] = {}
+    for numbers in by_scenario.values():
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            LoadedScenarios(Path(folder)) as loaded,
+        ):
+            for number in numbers:
+                estimates[number] = estimate_run(
+                    runner, specs[number], own, rate, loaded
+                )
+    return [estimates[number] for number in range(len(specs))]
+
+
 def estimate_run(
     runner: LongContextRunner,
     spec: RunSpec,
     own: Mapping[str, Any],
     rate: Rate,
+    loaded: LoadedScenarios | None = None,
 ) -> Estimate:
-    """Estimate a run. Raises an `InputError` for HELM's other scenarios, bad data, and prompts that do not fit."""
+    """Estimate a run.
+
+    Args:
+        loaded: keeps the instances for other runs of the same scenario.
+
+    Raises:
+        InputError: the run is of one of HELM's other scenarios, its data is bad, or its prompts do not fit.
+    """
     if not is_long_context(spec):
         raise InputError(
             f"{spec.name}: only run entries of this package and HELM's long-context"
@@ -214,7 +246,7 @@ def estimate_run(
     prices = find_prices(deployment.name, own)
     spec = with_deployments_tokenizer(spec)
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
-        every = runner.adapt(spec, make_scenario(spec), spool)
+        every = runner.adapt(spec, make_scenario(spec), spool, loaded)
         disk_bytes = _disk_bytes(spec, every, Path(folder))
         # A result is of an earlier run.
         questions = [asked for asked in every if asked.state.result is None]

@@ -1,7 +1,6 @@
 """Handles interruptions of a run: Ctrl-C, SIGTERM and a full disk. The run ends at once and says what it keeps."""
 
 import atexit
-import errno
 import logging
 import os
 import signal
@@ -14,14 +13,12 @@ from types import FrameType
 from typing import Any
 
 from helm_longctx.errors import InputError
+from helm_longctx.writing import DISK_FULL
 
 _log = logging.getLogger(__name__)
 
 _GRACE = 1.0
 """Seconds that the process has to close its files before it is ended by force."""
-
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""No space left, the user's quota exceeded, or the user's limit on file sizes exceeded."""
 
 
 @contextmanager

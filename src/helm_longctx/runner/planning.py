@@ -21,7 +21,7 @@ from helm_longctx.results.statistics.power import (
     variance_components,
 )
 from helm_longctx.runner.estimate import Estimate, TaskSample
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.registry import BENCHMARKS
 
 TaskKey = tuple[str, str, int | None]
@@ -141,7 +141,7 @@ def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
     for result in read_results(suite, BENCHMARKS):
         if result.answers and result.context == "full":
             answered.append(result)
-    models: dict[TaskKey, dict[str, dict[str, list[InstanceScore]]]] = defaultdict(dict)
+    models: dict[TaskKey, dict[str, dict[str, list[Score]]]] = defaultdict(dict)
     for result in choose_results(answered, lambda result: (_key(result), result.model)):
         if result.has_score:
             models[_key(result)][result.model] = by_instance(result.answers)
@@ -197,7 +197,7 @@ def _published_scores(sample: TaskSample) -> list[float]:
     return scores
 
 
-def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> Spreads:
+def _spreads_of(models: Mapping[str, Mapping[str, Sequence[Score]]]) -> Spreads:
     means = {}
     groups: dict[str, str | None] = {}
     for model, instances in models.items():

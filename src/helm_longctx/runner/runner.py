@@ -23,7 +23,7 @@ from helm.common.cache import cache_stats
 
 from helm_longctx.data.fetch import describe_files
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.command_line import log_next_command
 from helm_longctx.helm.errors import refuse_runs
@@ -36,6 +36,7 @@ from helm_longctx.helm.truncation import check_tokenizers, with_deployments_toke
 from helm_longctx.helm_api import (
     CACHE_DIR,
     PerInstanceStats,
+    RequestState,
     RunSpec,
     Scenario,
     ScenarioState,
@@ -44,6 +45,7 @@ from helm_longctx.helm_api import (
 )
 from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import lock_run
+from helm_longctx.models.results import failure_of
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.run_settings import RunSettings, settings_in_use
@@ -54,7 +56,6 @@ from helm_longctx.runner.interruptions import (
     stoppable,
 )
 from helm_longctx.runner.prepared import (
-    Answers,
     PreparedRun,
     WindowError,
     check_window,
@@ -65,6 +66,7 @@ from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import free_model, has_changed, identify, make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import (
+    LoadedScenarios,
     Spool,
     StoredRequest,
     WholePromptAnnotations,
@@ -81,8 +83,7 @@ from helm_longctx.runs import files
 from helm_longctx.runs.helm_files import write_helm_files
 from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.records import make_records, write_run
-from helm_longctx.tasks.answer_values import AnswerValues
+from helm_longctx.runs.records import AnswerValues, make_records, write_run
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 
 
@@ -137,7 +138,7 @@ def evaluate(
     """
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
-    with helm_log.block(f"{len(metrics)} metrics"):
+    with helm_log.block(f"{describe_count(len(metrics), 'metric')}"):
         results = []
         for metric in metrics:
             results.append(
@@ -160,6 +161,10 @@ def evaluate(
                 yield from remove_per_instance_stats_nans([row])
 
     return remove_stats_nans(stats), list_rows()
+
+
+def _has_answer(state: RequestState) -> bool:
+    return state.result is not None and failure_of(state.result) is None
 
 
 class Strategy:
@@ -502,8 +507,13 @@ class LongContextRunner(Runner):
         run_spec: RunSpec,
         scenario: Scenario,
         spool: Spool,
+        loaded: LoadedScenarios | None = None,
     ) -> list[StoredRequest]:
-        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
+        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`.
+
+        Args:
+            loaded: keeps the instances for other runs of the same scenario.
+        """
         folder = get_scenario_cache_path(self.output_path, scenario.name)
         adapter = AdapterFactory.get_adapter(
             run_spec.adapter_spec, self.tokenizer_service
@@ -516,7 +526,10 @@ class LongContextRunner(Runner):
         }
         with helm_log.block("prompts"):
             if isinstance(scenario, LongContextScenario):
-                requests = adapt(scenario.iter_instances(folder), **options)
+                instances = scenario.iter_instances(folder)
+                if loaded is not None:
+                    instances = loaded.load(run_spec, instances)
+                requests = adapt(instances, **options)
                 root = scenario_root(folder)
                 run_path = self.run_path(run_spec)
                 files.write_data(run_path, describe_files(scenario.entry.sources, root))
@@ -533,22 +546,23 @@ class LongContextRunner(Runner):
         )
         return Journal(run_path, server, self.strategy.process)
 
-    def write(self, run: PreparedRun, answers: Answers) -> None:
+    def write(self, run: PreparedRun, answered: list[RequestState]) -> None:
         """Ask the judges, compute the scores, and write HELM's files of a run.
+
+        Args:
+            answered: the states of the run's requests with their results, in HELM's order.
 
         Raises an `InputError` if requests of HELM's own scenario failed, because its metrics cannot score them.
         """
         if not run.is_ours:
-            check_answers(answers.states, run.journal.summary())
-        state = ScenarioState(
-            run.spec.adapter_spec, answers.states, run.spec.annotators
-        )
+            check_answers(answered, run.journal.summary())
+        state = ScenarioState(run.spec.adapter_spec, answered, run.spec.annotators)
         whole = partial(whole_request, spool=run.spool)
         state = WholePromptAnnotations(self.annotator_executor, whole).execute(state)
         stats, instance_stats = evaluate(self, run.spec, state)
         # One state at a time is made, with its elided prompt.
         pairs = zip(run.requests, state.request_states, strict=True)
-        states = (asked.written(answered) for asked, answered in pairs)
+        states = (asked.written(judged) for asked, judged in pairs)
         if run.is_ours:
             write_run(
                 run.path,
@@ -568,7 +582,7 @@ class LongContextRunner(Runner):
                 rows=instance_stats,
             )
         # If the journal stays, the same command sends the failed requests again.
-        if not answers.failed:
+        if all(map(_has_answer, answered)):
             run.journal.finish()
         cache_stats.print_status()
 

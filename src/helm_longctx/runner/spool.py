@@ -41,7 +41,6 @@ from helm_longctx.helm_api import (
 )
 from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import describe_error, digest
-from helm_longctx.runner.interruptions import DISK_FULL
 from helm_longctx.runs.prompts import (
     elide_texts,
     evidence_of,
@@ -54,6 +53,7 @@ from helm_longctx.runs.prompts import (
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.writing import DISK_FULL
 
 Select = Callable[[int, Iterable[str]], Sequence[int]]
 """(number of prompts, prompts) → the numbers of those that are wanted. Prompts are read once, one at a time."""
@@ -194,15 +194,7 @@ def adapt(
     Raises a `TooLongError` if prompts are too long, and the run entry has `truncation=error`.
     """
     # From here on only one batch of whole prompts is in memory at a time.
-    stored = []
-    for instance in instances:
-        extra = {
-            **(instance.extra_data or {}),
-            _PLACE: point_to(request_text(instance.input), spool),
-        }
-        stored.append(
-            replace(instance, input=without_text(instance.input), extra_data=extra)
-        )
+    stored = _store_instances(instances, spool)
     stored = _draw_instances(stored, adapter.adapter_spec)
     prompts = (spool.get(_name(instance)) for instance in stored)
     stored = [stored[number] for number in select(len(stored), prompts)]
@@ -210,14 +202,7 @@ def adapt(
     excess: list[tuple[str, int]] = []
     for start in range(0, len(stored), parallelism):
         batch = stored[start : start + parallelism]
-        whole = []
-        for instance in batch:
-            whole.append(
-                replace(
-                    instance,
-                    input=with_text(instance.input, spool.get(_name(instance))),
-                )
-            )
+        whole = [_read_instance(instance, spool) for instance in batch]
         try:
             requests += _store(adapter.adapt(whole, parallelism), spool)
         except (
@@ -228,6 +213,51 @@ def adapt(
         raise TooLongError(excess)
     # The requests are ordered by batch and then by trial, but HELM's order is by trial.
     return sorted(requests, key=lambda request: request.state.train_trial_index)
+
+
+def _store_instances(instances: Iterable[Instance], spool: Spool) -> list[Instance]:
+    """Put the prompts of instances into the spool, one at a time, and return the instances without them."""
+    stored = []
+    for instance in instances:
+        extra = {
+            **(instance.extra_data or {}),
+            _PLACE: point_to(request_text(instance.input), spool),
+        }
+        stored.append(
+            replace(instance, input=without_text(instance.input), extra_data=extra)
+        )
+    return stored
+
+
+def _read_instance(instance: Instance, spool: Spool) -> Instance:
+    return replace(
+        instance, input=with_text(instance.input, spool.get(_name(instance)))
+    )
+
+
+class LoadedScenarios:
+    """The instances of scenarios on disk, which several runs of one scenario need.
+
+    A scenario's data is read or generated once, whatever the number of its runs.
+    """
+
+    def __init__(self, folder: Path):
+        self._spool = Spool(folder)
+        self._stored: dict[str, list[Instance]] = {}
+
+    def __enter__(self) -> LoadedScenarios:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._spool.close()
+
+    def load(self, spec: RunSpec, instances: Iterable[Instance]) -> Iterator[Instance]:
+        """Yield the instances of a run's scenario. `instances` is read only if no run with this scenario was before."""
+        scenario = repr(spec.scenario_spec)
+        if scenario not in self._stored:
+            self._stored[scenario] = _store_instances(instances, self._spool)
+        for instance in self._stored[scenario]:
+            yield _read_instance(instance, self._spool)
 
 
 def _draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instance]:

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ import orjson
 
 from helm_longctx.errors import DamagedRunError, InputError, shorten
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.writing import replace_file
 
 RUN_SPEC = "run_spec.json"
 SCENARIO = "scenario.json"
@@ -164,22 +164,6 @@ def find_sample(instance: Mapping[str, Any]) -> Sample | None:
 def repeat_of(answer: Mapping[str, Any]) -> int:
     """Return the number of the repeat, from 0, of a request state or of a row of statistics."""
     return answer.get("train_trial_index") or 0
-
-
-def replace_file(path: Path, *data: bytes, pieces: Iterable[bytes] = ()) -> None:
-    """Write a file so that either the old or the new content is complete on disk, whenever the process ends."""
-    # The temporary file is in the same folder, because `os.replace` is one step only within a disk.
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            file.writelines(chain(data, pieces))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        # On a full disk the part would take the room that other files need.
-        part.unlink(missing_ok=True)
-        raise
 
 
 def write_looks(run: Path, looks: Iterable[int]) -> None:

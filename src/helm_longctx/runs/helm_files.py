@@ -24,8 +24,8 @@ from helm_longctx.runs.files import (
     parse,
     read_json,
     reading,
-    replace_file,
 )
+from helm_longctx.writing import replace_file
 
 State = dict[str, Any]
 """A request state as plain data."""

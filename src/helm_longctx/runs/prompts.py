@@ -19,12 +19,13 @@ import orjson
 import regex
 import zstandard
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm_api import Input, Request
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.files import read_json, replace_file
+from helm_longctx.runs.files import read_json
 from helm_longctx.tasks.prompt import Message, message_text
 from helm_longctx.tasks.sample import Sample
+from helm_longctx.writing import replace_file
 
 LIMIT = 8_000
 """Number of characters. A text of at most this length is shown whole, and an elided text is never longer."""
@@ -230,7 +231,7 @@ def elide_messages(messages: Sequence[Message], evidence: Sequence[str]) -> Mess
         if is_end or any(piece in message["content"] for piece in pieces):
             if left_out:
                 characters = sum(len(hidden["content"]) for hidden in left_out)
-                text = f"[... {len(left_out):,} messages, {characters:,} characters left out ...]"
+                text = f"[... {describe_count(len(left_out), 'message')}, {characters:,} characters left out ...]"
                 visible.append({"role": "left out", "content": text})
                 left_out = []
             text = elide(message["content"], evidence)

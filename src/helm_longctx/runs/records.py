@@ -35,7 +35,6 @@ from helm_longctx.runs.files import (
     parse,
     reading,
     repeat_of,
-    replace_file,
 )
 from helm_longctx.runs.helm_files import (
     State,
@@ -49,8 +48,8 @@ from helm_longctx.runs.helm_files import (
 from helm_longctx.runs.prompts import to_text
 from helm_longctx.runs.state_changes import StateChange, apply_change, find_changes
 from helm_longctx.tasks.answer import Answer
-from helm_longctx.tasks.answer_values import AnswerValues
-from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.sample import RecordKey, Sample
+from helm_longctx.writing import replace_file
 
 RECORDS = "records.jsonl.zst"
 
@@ -69,15 +68,15 @@ _LEVEL = 3
 _PIECE = 1 << 16
 """Bytes that are compressed or copied at once."""
 
-RecordKey = tuple[str, str, int]
-"""A record's task, instance id and repeat, from 0. A task is empty in HELM's own scenarios."""
+AnswerValues = tuple[RecordKey, Mapping[str, float]]
+"""The statistics of an answer that have a value, by name."""
 
 _Key = tuple[RecordKey, str]
 """A record's key and, for a perturbed copy, the JSON of its perturbation."""
 
 
 @dataclass(frozen=True)
-class QuestionRecord:
+class Record:
     """What a run has of a question: what was asked, the answer, what judges said of it, and the statistics.
 
     Args:
@@ -165,7 +164,7 @@ class QuestionRecord:
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> QuestionRecord:
+    def from_json(cls, content: Mapping[str, Any]) -> Record:
         """Make the record from plain data. Raises any error if it has another form."""
         return cls(
             task=content.get("task", ""),
@@ -188,7 +187,7 @@ class QuestionRecord:
         state: State,
         answer: Answer | None = None,
         values: Mapping[str, float] | None = None,
-    ) -> QuestionRecord:
+    ) -> Record:
         """Make the record from a request state of HELM. Raises any error if it has another form.
 
         Args:
@@ -324,7 +323,7 @@ def write_run(
     spec: Any,
     scenario: Any,
     stats: Iterable[Any],
-    records: Iterable[QuestionRecord],
+    records: Iterable[Record],
 ) -> None:
     """Write the records of a finished run, and from them HELM's files. One record at a time is in memory.
 
@@ -350,9 +349,7 @@ def write_run(
         replace_file(run / RECORDS, stamp, pieces=pieces)
 
 
-def _write_lines(
-    file: Any, records: Iterable[QuestionRecord]
-) -> Iterator[QuestionRecord]:
+def _write_lines(file: Any, records: Iterable[Record]) -> Iterator[Record]:
     """Yield the records, each after it was written."""
     with zstandard.ZstdCompressor(level=_LEVEL).stream_writer(
         file, closefd=False
@@ -379,7 +376,7 @@ def _read_rows_again(file: Any) -> Iterator[StatisticsRow]:
         needed = content
         if not content.get("is_perturbed"):
             needed = {name: content[name] for name in _ROW_FIELDS if name in content}
-        yield QuestionRecord.from_json(needed).to_row()
+        yield Record.from_json(needed).to_row()
 
 
 def _to_line(content: Mapping[str, Any]) -> bytes:
@@ -401,7 +398,7 @@ def has_records(run: Path) -> bool:
         return bool(parse(first) == _stamp(run))
 
 
-def read_records(run: Path) -> Iterator[QuestionRecord]:
+def read_records(run: Path) -> Iterator[Record]:
     """Read the records of a run in order, one at a time.
 
     Raises:
@@ -440,7 +437,7 @@ def find_difference(run: Path) -> str | None:
     return None
 
 
-def _to_comparable(record: QuestionRecord) -> str:
+def _to_comparable(record: Record) -> str:
     """Return a record as JSON, in which NaN is equal to itself."""
     return json.dumps(record.to_json(), sort_keys=True)
 
@@ -467,12 +464,12 @@ def _lines(file: Any, most: int = sys.maxsize - 1) -> Iterator[bytes]:
         yield line
 
 
-def _read_lines(path: Path) -> Iterator[QuestionRecord]:
+def _read_lines(path: Path) -> Iterator[Record]:
     with _reading_records(path), path.open("rb") as file:
         in_helm_files = sum(_stamp(path.parent).values())
         lines = _lines(file, _ROOM + _MOST_TIMES * in_helm_files)
         next(lines)
-        yield from map(QuestionRecord.from_json, _parse_lines(lines))
+        yield from map(Record.from_json, _parse_lines(lines))
 
 
 def _parse_lines(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
@@ -499,7 +496,7 @@ def _reading_records(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
+def _read_helm_files(run: Path) -> Iterator[Record]:
     """Yield the records that HELM's files make. Their statistics are in memory, but one request state at a time."""
     statistics = _read_statistics(run)
     path = run / STATES
@@ -524,7 +521,7 @@ def _read_statistics(run: Path) -> dict[_Key, dict[str, float]]:
 
 def make_records(
     states: Iterable[RequestState], rows: Iterable[PerInstanceStats | AnswerValues]
-) -> Iterator[QuestionRecord]:
+) -> Iterator[Record]:
     """Yield the records of request states and rows of statistics, which have nearly always the same order.
 
     Args:
@@ -538,8 +535,9 @@ def _read_row(
     row: PerInstanceStats | AnswerValues,
 ) -> Mapping[_Key, Mapping[str, float]]:
     """Return the statistics of a row, by the record that they are of."""
-    if isinstance(row, AnswerValues):
-        return {((row.task, row.instance, row.repeat), ""): row.values}
+    if isinstance(row, tuple):
+        key, values = row
+        return {(key, ""): values}
     return _read_values(_shorten_row(row))
 
 
@@ -564,7 +562,7 @@ def _shorten_row(row: PerInstanceStats) -> StatisticsRow:
 def _add_values(
     answered: Iterable[tuple[State, Answer | None]],
     statistics: Iterable[Mapping[_Key, Mapping[str, float]]],
-) -> Iterator[QuestionRecord]:
+) -> Iterator[Record]:
     left = iter(statistics)
     waiting: dict[_Key, Mapping[str, float]] = {}
     for state, answer in answered:
@@ -575,7 +573,7 @@ def _add_values(
             if further is None:
                 break
             waiting.update(further)
-        yield QuestionRecord.from_state(state, answer, waiting.pop(key, {}))
+        yield Record.from_state(state, answer, waiting.pop(key, {}))
 
 
 def _read_values(row: StatisticsRow) -> dict[_Key, dict[str, float]]:

@@ -14,17 +14,14 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from helm_longctx.errors import InputError
 from helm_longctx.runs.files import (
     RUN_SPEC,
-    STATES,
     read_run_spec,
     reading,
 )
 from helm_longctx.runs.records import (
     TEST_SPLIT,
-    QuestionRecord,
-    RecordKey,
+    Record,
     read_records,
 )
 from helm_longctx.tasks.benchmark import Benchmark
@@ -32,12 +29,12 @@ from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import FAILURES
 from helm_longctx.tasks.run_names import read_run_name
-from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.sample import RecordKey, Sample
 from helm_longctx.tasks.stored_entry import read_entry
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
 
-class InstanceScore(NamedTuple):
+class Score(NamedTuple):
     """The score of one answer.
 
     Args:
@@ -74,8 +71,25 @@ class InstanceScore(NamedTuple):
 
 def read_scores(
     run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None
-) -> list[InstanceScore]:
-    """Read the scores of a run's answers, in the data's order, of instances without perturbation.
+) -> list[Score]:
+    """Read the scores of a run's answers. The arguments and errors are those of `read_scored_records`.
+
+    Returns:
+        An empty list for published results, which have no instances.
+    """
+    scores = []
+    for _, score in read_scored_records(run, benchmarks, metric):
+        if score is not None:
+            scores.append(score)
+    return scores
+
+
+def read_scored_records(
+    run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None
+) -> Iterator[tuple[Record, Score | None]]:
+    """Read a run's records in order, one at a time, each with its score.
+
+    Perturbed copies, records of other splits, and those of a run that was not scored have none.
 
     Args:
         run: the run's folder. Runs of HELM's own scenarios can be read, too.
@@ -83,26 +97,23 @@ def read_scores(
         metric: the statistic that is the score; None for `longctx_score`, and in runs of HELM's own scenarios for the
             main metric by HELM's schema files.
 
-    Returns:
-        An empty list for published results, which have no instances.
-
     Raises:
         InputError: a file is missing or damaged.
     """
     spec = read_run_spec(run)
     with reading(run / RUN_SPEC):
         entry = read_entry(spec)
-    return score_answers(run, spec, entry, benchmarks, metric)
+    return score_records(run, spec, entry, benchmarks, metric)
 
 
-def score_answers(
+def score_records(
     run: Path,
     spec: Mapping[str, Any],
     entry: Entry | None,
     benchmarks: Iterable[Benchmark],
     metric: str | None = None,
-) -> list[InstanceScore]:
-    """Return what `read_scores` does, for a run whose spec was read before.
+) -> Iterator[tuple[Record, Score | None]]:
+    """Return what `read_scored_records` does, for a run whose spec was read before.
 
     Args:
         spec: the content of the run's `run_spec.json`.
@@ -124,11 +135,9 @@ def score_answers(
             main=metric or main,
             benchmark=entry.benchmark if entry else None,
         )
-    return [
-        maker.make(record)
-        for record in read_records(run)
-        if record.values and record.split == split and not record.is_perturbed
-    ]
+    for record in read_records(run):
+        has_score = record.values and record.split == split and not record.is_perturbed
+        yield record, maker.make(record) if has_score else None
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ class _ScoreMaker:
     main: str
     benchmark: Benchmark | None
 
-    def make(self, record: QuestionRecord) -> InstanceScore:
+    def make(self, record: Record) -> Score:
         """Return the score of a record."""
         task = record.task
         values = self._rename(record.values)
@@ -157,7 +166,7 @@ class _ScoreMaker:
         tokens = values.get(
             "prompt_tokens", values.get("input_tokens", sample.input_tokens)
         )
-        return InstanceScore(
+        return Score(
             **self.about,
             task=task,
             instance=record.instance,
@@ -233,8 +242,8 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
 
 
 def find_values(
-    rows: Iterable[InstanceScore], metric: str = MAIN_METRIC
-) -> list[tuple[InstanceScore, float]]:
+    rows: Iterable[Score], metric: str = MAIN_METRIC
+) -> list[tuple[Score, float]]:
     """Return the answers that have a statistic, each with its value. That of `longctx_score` is the score."""
     measured = []
     for row in rows:
@@ -244,9 +253,7 @@ def find_values(
     return measured
 
 
-def mean_over_questions(
-    rows: Iterable[InstanceScore], metric: str = MAIN_METRIC
-) -> float:
+def mean_over_questions(rows: Iterable[Score], metric: str = MAIN_METRIC) -> float:
     """Return the mean over questions of their means over repeats, as HELM's statistics; NaN without a value."""
     questions: dict[str, list[float]] = {}
     for row, value in find_values(rows, metric):
@@ -261,26 +268,6 @@ A line has the question's `id`, `task` and `repeat`, and its `steps` in the orde
 `prompt` as messages, its `characters` and `sha256`, the reply's `text` and `calls` or the `error`, `seconds`, `usage`,
 `dollars`, and whether the request was `shared` with an earlier question, which has paid for it.
 """
-
-
-def match_scores(
-    run: Path, scores: Iterable[InstanceScore]
-) -> Iterator[tuple[QuestionRecord, InstanceScore | None]]:
-    """Read a run's records in order, one at a time, each with its score. Perturbed copies have none.
-
-    Raises:
-        InputError: the run's files are damaged or missing, or lack a question that has a score.
-    """
-    by_key = {(score.task, score.instance, score.repeat): score for score in scores}
-    left = set(by_key)
-    for record in read_records(run):
-        score = None if record.is_perturbed else by_key.get(record.key)
-        left.discard(record.key)
-        yield record, score
-    if left:
-        raise InputError(
-            f"{run / STATES} lacks instances that have a score; repeat that run"
-        )
 
 
 def read_steps(run: Path) -> Iterator[tuple[RecordKey, list[dict[str, Any]]]]:

@@ -13,6 +13,9 @@ from typing import Any
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.request_settings import DEFAULT_REQUEST, RequestSettings
 
+RecordKey = tuple[str, str, int]
+"""The task, the instance's id and the repeat, from 0, of an answer. A task is empty in HELM's own scenarios."""
+
 
 @dataclass(frozen=True)
 class Sample:

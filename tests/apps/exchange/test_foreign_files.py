@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helm_longctx.apps.exchange import inspect_logs
-from helm_longctx.apps.exchange.export import Score, scores
+from helm_longctx.apps.exchange.export import ScoreRow, scores
 from helm_longctx.apps.exchange.importing import find_readers, import_files
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import read_suite
@@ -29,7 +29,7 @@ from tests.apps.exchange.fabricate import (
 from tests.support.commands import Command
 
 
-def read(tmp_path: Path, *files: Path, **options: str) -> dict[str, Score]:
+def read(tmp_path: Path, *files: Path, **options: str) -> dict[str, ScoreRow]:
     """Return the statistics of the runs that the files became."""
     import_files(files, tmp_path / "runs/theirs", BENCHMARKS, **options)
     return {

@@ -10,9 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.documents.document import dump_json
+from helm_longctx.documents.document import (
+    Cell,
+    Column,
+    Page,
+    Report,
+    Section,
+    Table,
+    dump_json,
+)
 from helm_longctx.documents.plots import THEMES, curves
-from helm_longctx.documents.site import safe_json
+from helm_longctx.documents.site import safe_json, write_site
+from helm_longctx.results.statistics.level import ABOUT_SCORES
 from tests.apps.report.conftest import SERVER
 from tests.apps.report.suites import HOSTILE
 
@@ -72,6 +81,27 @@ def test_nothing_comes_from_elsewhere(site: Path) -> None:
     assert not re.search(
         r"@import|url\(", (site / "assets/report.css").read_text(encoding="utf-8")
     )
+
+
+def test_a_site_without_scores_has_no_link_to_them(tmp_path: Path) -> None:
+    """Every link of a page without a table of all scores leads to a file."""
+    table = Table("t", "T", [Column("n")], [[Cell("1")]])
+    report = Report(
+        title="Sample",
+        suite="sample",
+        made="today",
+        about=ABOUT_SCORES,
+        pages=[Page("index.html", "Result", "Sample", [Section("s", "S", [table])])],
+        has_scores=False,
+    )
+    (page,) = write_site(report, tmp_path)
+    files = []
+    for _, address in read(page).links:
+        if not address.startswith(("#", "data:,")):
+            files.append(address)
+    assert "data/t.csv" in files
+    missing = [name for name in files if not (tmp_path / name).is_file()]
+    assert missing == []
 
 
 def test_texts_cannot_run(site: Path) -> None:

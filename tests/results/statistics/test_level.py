@@ -15,6 +15,9 @@ SOURCE = Path(helm_longctx.__file__).parent
 LEVELS = re.compile(r"\b95 %|\bat (?:5|2\.5) %")
 """The level, its error, and the error of each side."""
 
+LEVEL_IN_PAGES = re.compile(r"\b95(?: |&nbsp;|\\,)\\?%")
+"""The level in templates and scripts of pages and documents."""
+
 AT_90 = """
 from helm_longctx.results.statistics import level
 level.LEVEL = 0.9
@@ -32,6 +35,9 @@ print(comparison.SIGNIFICANCE, score_log.LEVEL_TEXT, tables.LEVEL_TEXT, cells.LE
 def test_no_text_names_the_level() -> None:
     """No text that users see names the level or an error that follows from it: such texts are formatted."""
     named = []
+    for path in sorted((SOURCE / "documents").glob("*/*")):
+        if LEVEL_IN_PAGES.search(path.read_text(errors="replace")):
+            named.append(str(path.relative_to(SOURCE)))
     for path in sorted(SOURCE.rglob("*.py")):
         if not LEVELS.search(path.read_text()):  # most modules need not be parsed
             continue

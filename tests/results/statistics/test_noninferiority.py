@@ -30,7 +30,7 @@ from helm_longctx.results.statistics.noninferiority import (
 )
 from helm_longctx.results.statistics.sequential import SCORES, Bounds
 
-Scores = list[tuple[int, int]]
+MetricValues = list[tuple[int, int]]
 
 
 def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
@@ -49,7 +49,7 @@ def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
     st.data(),
 )
 def test_the_verdict_agrees_with_the_interval(
-    scores: Scores, margin: float, data: st.DataObject
+    scores: MetricValues, margin: float, data: st.DataObject
 ) -> None:
     """A part is no worse if its interval is above the margin and the base above the floor, and worse if it is below."""
     groups = data.draw(

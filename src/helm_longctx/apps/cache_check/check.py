@@ -39,8 +39,8 @@ from helm_longctx.apps.cache_check.verdict import (
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, Where, find_where
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
-from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.writing import replace_file
 
 _DESIGN = "design.json"
 

@@ -15,6 +15,7 @@ from helm_longctx.apps.cache_check.prompts import (
 )
 from helm_longctx.apps.cache_check.states import COLD, STATES, Server
 from helm_longctx.apps.cache_check.verdict import StateCell
+from helm_longctx.writing import replace_file
 
 _MOST_BEFORE = 3
 """Most prompts that are sent before a question."""
@@ -63,7 +64,7 @@ def write_script(
         text = json.dumps(body).replace(str(step.prompt.copy), copy)
         (bodies / f"{number}.json").write_text(text, encoding="utf-8")
     path = folder / f"{name}.sh"
-    path.write_text(_make_script(server, name, steps, state.aborts), "utf-8")
+    replace_file(path, _make_script(server, name, steps, state.aborts).encode())
     path.chmod(0o755)
     return path
 

@@ -39,9 +39,10 @@ from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import Prices, find_prices
-from helm_longctx.runs.files import FORMAT_ERRORS, replace_file
+from helm_longctx.runs.files import FORMAT_ERRORS
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.writing import replace_file
 
 if TYPE_CHECKING:
     from helm_longctx.config.plan import Plan

@@ -8,7 +8,9 @@ from typing import Any
 
 from helm_longctx.documents.numbers import percent, range_text
 from helm_longctx.documents.site import templates
+from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.lengths import length_label
+from helm_longctx.writing import replace_file
 
 CertificateRecord = Mapping[str, Any]
 """The JSON data of a certificate."""
@@ -92,9 +94,10 @@ def write_certificate(record: CertificateRecord, path: Path) -> None:
         cells=cells,
         label=length_label,
         percent=percent,
+        level=LEVEL_TEXT,
         marks=_MARKS,
     )
-    path.write_text(page, encoding="utf-8", errors="replace")
+    replace_file(path, page.encode(errors="replace"))
 
 
 def describe_name(record: CertificateRecord) -> str:

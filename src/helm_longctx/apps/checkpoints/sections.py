@@ -53,6 +53,7 @@ from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.steps import find_step
+from helm_longctx.writing import write_output
 
 SPAN = 3
 """Of so many last steps the first and the last are compared, to say whether scores still rise."""
@@ -499,8 +500,9 @@ def checkpoints(
         print_blocks([make_recipe_table(board, curve)])
     if json_path:
         content = {"curves": _curves_json(boards), "recipes": _recipes_json(recipes)}
-        json_path.write_bytes(
-            orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+        write_output(
+            json_path,
+            orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS),
         )
 
 

@@ -32,9 +32,9 @@ from helm_longctx.config.shared import (
 from helm_longctx.documents.document import Block, Cell, Section, Table
 from helm_longctx.environment import EXTRAS, is_installed
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import first_entry
+from helm_longctx.writing import replace_file, write_output
 
 if TYPE_CHECKING:
     from helm_longctx.apps.compaction.asking import AskedModel, Kept, Purse
@@ -732,7 +732,7 @@ class _Comparison:
         path = self._folder / "compaction.json"
         replace_file(path, content)
         if self._wanted.json_path:
-            self._wanted.json_path.write_bytes(content)
+            write_output(self._wanted.json_path, content)
         if all(map(is_installed, (*EXTRAS["report"], "jinja2"))):
             print(f"The page: {write_page(sections, about, self._folder)}")
         else:

@@ -23,7 +23,7 @@ from helm_longctx.apps.compaction.transcripts import Transcript, TranscriptMessa
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.files import replace_file
+from helm_longctx.writing import replace_file
 
 KINDS = {
     "facts": "a name, a number, a date, a value or another fact",

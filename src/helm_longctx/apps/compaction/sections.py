@@ -46,10 +46,11 @@ from helm_longctx.documents.numbers import (
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
+from helm_longctx.errors import describe_count
 from helm_longctx.redaction.personal import Replaced
 from helm_longctx.results.cells import interval_row
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.results.statistics.level import LEVEL_TEXT
+from helm_longctx.results.statistics.level import ABOUT_SCORES, LEVEL_TEXT
 from helm_longctx.results.statistics.noninferiority import Verdict
 
 _SHOWN = 300
@@ -281,7 +282,10 @@ def _recall_table(results: CompactionResults) -> Table:
                 *(number_cell(number, count) for number in counts),
             ]
         )
-    about = f"{len(results.probes)} probes. The probes are chosen so that {WHOLE} is answered rightly and {NOTHING} is not."
+    about = (
+        f"{describe_count(len(results.probes), 'probe')}. The probes are chosen so that"
+        f" {WHOLE} is answered rightly and {NOTHING} is not."
+    )
     return Table("recall", "Recall and what it costs", columns, rows, about)
 
 
@@ -583,9 +587,16 @@ def redaction_table(replaced: Sequence[Replaced]) -> Table:
 def write_page(sections: Sequence[Section], about: About, folder: Path) -> Path:
     """Write the page and the data of its tables, and return the page's file."""
     made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
-    about_text = f"Answers by {about.reader}. {len(about.transcripts)} transcripts."
+    about_text = f"Answers by {about.reader}. {describe_count(len(about.transcripts), 'transcript')}."
     page = Page("index.html", "Result", "Compaction", sections, about=about_text)
-    report = Report(f"Compaction: {about.name}", about.name, made, [page])
+    report = Report(
+        title=f"Compaction: {about.name}",
+        suite=about.name,
+        made=made,
+        about=ABOUT_SCORES,
+        pages=[page],
+        has_scores=False,
+    )
     return write_site(report, folder)[0]
 
 

@@ -68,6 +68,7 @@ from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import PLAIN
+from helm_longctx.writing import write_output
 
 
 @for_each_length
@@ -513,7 +514,7 @@ def compare(
             address.rstrip("/"),
         )
     if json_path:
-        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_output(json_path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
 def _show_groups(

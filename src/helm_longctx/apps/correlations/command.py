@@ -31,6 +31,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.publications import PrintedCorrelation
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.writing import write_output
 
 _INSTRUCT = "instruct"
 """The choice of the models of the publication's figures: its instruction-tuned ones."""
@@ -113,7 +114,7 @@ def correlations(
         _print_comparisons(comparisons, titles)
     if json_path:
         content = _describe(chosen, tokens, names, correlations_of_rows, comparisons)
-        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_output(json_path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
 def _choose_length(benchmark: Benchmark, length: str | None) -> int | None:

@@ -37,7 +37,7 @@ from helm_longctx.results.statistics.ranking import (
     correlate_pairs,
     spearman,
 )
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import ModelProperties
 from helm_longctx.tasks.statistic_names import read_statistic
@@ -396,7 +396,7 @@ class _JudgedAnswers:
     task: str
     metric: str
     others: tuple[str, ...]
-    answers: Mapping[ShownModel, Sequence[InstanceScore]]
+    answers: Mapping[ShownModel, Sequence[Score]]
 
     def over_answers(self, one: str, other: str) -> Correlation:
         """Correlate two metrics over answers. The interval counts all answers to a question or book as one."""
@@ -421,7 +421,7 @@ def _judged_answers(
     length: int | None,
     shares: set[str],
 ) -> _JudgedAnswers | None:
-    rows: dict[ShownModel, list[InstanceScore]] = defaultdict(list)
+    rows: dict[ShownModel, list[Score]] = defaultdict(list)
     for model, result in board.scores_of(task.name, length).items():
         if not result.is_published and not board.is_floor(model):
             rows[model] += result.answers

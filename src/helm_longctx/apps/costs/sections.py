@@ -39,7 +39,7 @@ from helm_longctx.results.comparison import Differences, find_differences
 from helm_longctx.results.methods import Gain, find_gains
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.level import LEVEL_TEXT
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
 
 
@@ -182,7 +182,7 @@ class _Compacted:
     depths: Mapping[int, tuple[int, float]]
 
 
-def find_accuracies(answers: Iterable[InstanceScore]) -> list[_Compacted]:
+def find_accuracies(answers: Iterable[Score]) -> list[_Compacted]:
     """Return the accuracy by how often the evidence was compacted, over all depths and at each."""
     groups: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for answer in answers:
@@ -222,7 +222,7 @@ class _Point:
     n: int
 
 
-def find_points(answers: Iterable[InstanceScore]) -> list[_Point]:
+def find_points(answers: Iterable[Score]) -> list[_Point]:
     """Return the scores after each part of growing contexts. Evidence without a depth counts as come."""
     after: dict[int, list[float]] = defaultdict(list)
     before: dict[int, list[float]] = defaultdict(list)
@@ -472,7 +472,7 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
     return tables
 
 
-def _answers_of(costs: Costs) -> Iterator[InstanceScore]:
+def _answers_of(costs: Costs) -> Iterator[Score]:
     for task in costs.score.task_results:
         yield from task.answers
 

@@ -23,7 +23,7 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.documents.plots import write_picture
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, describe_count
 from helm_longctx.results import boards
 from helm_longctx.results.suite import suite_folder, suite_path
 from helm_longctx.tasks.benchmark import Benchmark
@@ -93,7 +93,7 @@ def export(
                 raise
             print(f"no plot: {error}")
     for path, count in export_suite(format, folder, BENCHMARKS, to):
-        print(f"{path}: {count} rows")
+        print(f"{path}: {describe_count(count, 'row')}")
     if plot and picture:
         write_picture(plot, to / picture)
         print(to / picture)
@@ -138,10 +138,11 @@ def import_results(
         files, suite_path(output_path, suite), BENCHMARKS, format, entry, model
     )
     for folder, count in imported.runs.items():
-        print(f"{folder}: {count} answers")
+        print(f"{folder}: {describe_count(count, 'answer')}")
     for benchmark, count in imported.scores.items():
         print(
-            f"{benchmark}: {count} scores without answers, added as published results"
+            f"{benchmark}: {describe_count(count, 'score')} without answers, added as"
+            " published results"
         )
     if imported.left_out:
         print(

@@ -36,10 +36,11 @@ from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.level import LEVEL, LEVEL_TEXT
 from helm_longctx.runs.files import STATS
-from helm_longctx.runs.records import QuestionRecord
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.records import Record
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
+from helm_longctx.writing import replace_file, replacing
 
 _SCHEMA = "0.3.0"
 
@@ -78,7 +79,10 @@ def write_logs(
         samples = stem.with_name(f"{stem.name}_samples.jsonl")
         lines = 0
         # One answer at a time is in memory.
-        with samples.open("w", encoding="utf-8", errors="replace") as file:
+        with (
+            replacing(samples) as part,
+            part.open("w", encoding="utf-8", errors="replace") as file,
+        ):
             for result in results:
                 for asked, row in result.answers():
                     if row.score is not None:
@@ -95,7 +99,7 @@ def write_logs(
                 "total_rows": lines,
             }
         path = stem.with_name(f"{stem.name}.json")
-        path.write_text(json.dumps(log, indent=2, ensure_ascii=False), encoding="utf-8")
+        replace_file(path, json.dumps(log, indent=2, ensure_ascii=False).encode())
         yield path, len(log["evaluation_results"])
         yield samples, lines
 
@@ -242,8 +246,8 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
 def _sample(
     identity: str,
     result: TaskResult,
-    asked: QuestionRecord,
-    row: InstanceScore,
+    asked: Record,
+    row: Score,
     score: float,
 ) -> dict[str, Any]:
     prompt = asked.prompt
@@ -357,7 +361,7 @@ def write_eval_results(
                 / f"{board.file_name}.yaml"
             )
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(dump_yaml(rows), encoding="utf-8")
+            replace_file(path, dump_yaml(rows).encode())
             written += 1
             yield path, len(rows)
     if not written:

@@ -17,8 +17,8 @@ from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.reading import Result, Run, Statistic, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
-from helm_longctx.runs.records import QuestionRecord
-from helm_longctx.runs.scores import InstanceScore, match_scores, read_scores
+from helm_longctx.runs.records import Record
+from helm_longctx.runs.scores import Score, read_scored_records
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.entry import Entry, check_entry
@@ -41,7 +41,7 @@ AVERAGE = "average"
 """Stands for the tasks or the lengths that an average is over."""
 
 
-class Score(NamedTuple):
+class ScoreRow(NamedTuple):
     """One statistic of a task in a run.
 
     Args:
@@ -126,7 +126,7 @@ class Average(NamedTuple):
     questions: str = ""
 
 
-def scores(suite: Suite) -> Iterator[Score]:
+def scores(suite: Suite) -> Iterator[ScoreRow]:
     """Yield every statistic of every result of a suite, in the order of the results."""
     counting: set[int] = set()
     for board in suite.boards:
@@ -140,7 +140,7 @@ def scores(suite: Suite) -> Iterator[Score]:
         # Runs of HELM's own scenarios have HELM's tables.
         for name, statistic in result.statistics.items() if result.benchmark else ():
             if not math.isnan(statistic.interval.mean):
-                yield Score(
+                yield ScoreRow(
                     run=run.name if run else f"published_{result.benchmark}",
                     task=result.task,
                     length=label(result.length),
@@ -311,7 +311,7 @@ class AnswerRow(NamedTuple):
         score: None if the answer has no score.
         failure: the statistic that counts requests without an answer for this reason, e.g. `request_too_long`.
         failure_kind: the kind of failure (`failures.Failure`), or empty if there is an answer.
-        package, comparability: see `Score`.
+        package, comparability: see `ScoreRow`.
         record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
         entry: the run entry that asks for this task alone. Empty if this version does not know the run's arguments.
         group: the name of what the instance shares with others of its task. See `Example.group`.
@@ -357,8 +357,7 @@ def answers(
     for run, rows in read_runs(result for result in results if result.benchmark):
         benchmark = by_name[rows[0].benchmark]
         entries: dict[str, str] = {}
-        scores = read_scores(run.path, [benchmark])
-        for asked, score in match_scores(run.path, scores):
+        for asked, score in read_scored_records(run.path, [benchmark]):
             task = asked.task
             if task not in entries:
                 entries[task] = _narrow_entry(run, task).description
@@ -370,8 +369,8 @@ def answers(
 def _row(
     run: Run,
     about: Result,
-    asked: QuestionRecord,
-    score: InstanceScore | None,
+    asked: Record,
+    score: Score | None,
     entry: str,
 ) -> AnswerRow:
     task, instance, repeat = asked.key
@@ -404,7 +403,7 @@ def _row(
     )
 
 
-def answer_record(asked: QuestionRecord) -> str:
+def answer_record(asked: Record) -> str:
     """Return everything that the scorer reads in addition to the answer, as JSON.
 
     These are the references, the fields of the sample, `notes` with the judges' annotations, and `answer_prefix` with
@@ -505,10 +504,10 @@ class TaskResult:
             if metric.name in self.result.statistics:
                 yield metric, self.result.statistics[metric.name]
 
-    def answers(self) -> Iterator[tuple[QuestionRecord, InstanceScore]]:
+    def answers(self) -> Iterator[tuple[Record, Score]]:
         """Yield the answers to the task that have statistics, with these, one answer in memory at a time."""
-        scores = read_scores(self.run.path, [self.entry.benchmark])
-        for asked, score in match_scores(self.run.path, scores):
+        benchmark = self.entry.benchmark
+        for asked, score in read_scored_records(self.run.path, [benchmark]):
             if score and score.task == self.task.name:
                 yield asked, score
 

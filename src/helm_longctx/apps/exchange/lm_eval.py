@@ -28,12 +28,13 @@ from helm_longctx.results.boards import Suite
 from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Statistic
-from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.records import Record
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, is_number, is_whole
+from helm_longctx.writing import replace_file
 
 _FILTER = "none"
 """The filter in the names of metrics. There is none, because our scorers read the whole answer."""
@@ -76,7 +77,7 @@ def write_results(
         content = json.dumps(
             _results(model, results, means), indent=2, ensure_ascii=False
         )
-        path.write_text(content, encoding="utf-8")
+        replace_file(path, content.encode())
         yield path, len(results)
         for result in results:
             samples = target / f"samples_{result.name}_{date}.jsonl"
@@ -253,14 +254,14 @@ def _write_samples(path: Path, result: TaskResult) -> int:
     text = "".join(
         f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines.values()
     )
-    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    replace_file(path, text.encode(errors="surrogatepass"))
     return len(lines)
 
 
 def _sample(
     number: int,
     result: TaskResult,
-    asked: QuestionRecord,
+    asked: Record,
     record: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""

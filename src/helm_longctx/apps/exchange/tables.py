@@ -20,7 +20,7 @@ from helm_longctx.apps.exchange.answers import LENGTH, RECORD, ForeignAnswer, ma
 from helm_longctx.apps.exchange.export import (
     AnswerRow,
     Average,
-    Score,
+    ScoreRow,
     answers,
     averages,
     scores,
@@ -46,6 +46,7 @@ from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrS
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC, Task
+from helm_longctx.writing import replace_file, replacing
 
 _Row = Mapping[str, Any]
 
@@ -119,7 +120,7 @@ def write_tables(
     """
     write = write_csv if kind == "csv" else _write_parquet
     contents: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
-        "scores": (Score._fields, scores(suite)),
+        "scores": (ScoreRow._fields, scores(suite)),
         "averages": (Average._fields, averages(suite.boards)),
         "answers": (AnswerRow._fields, answers(suite.results, benchmarks)),
     }
@@ -180,9 +181,10 @@ def _write_parquet(
         for index, name in enumerate(columns):
             values[name] = [row[index] for row in content]
         table = pyarrow.table(values)
-        parquet.write_table(
-            table, path, compression="zstd", row_group_size=_ROWS_AT_ONCE
-        )
+        with replacing(path) as part:
+            parquet.write_table(
+                table, part, compression="zstd", row_group_size=_ROWS_AT_ONCE
+            )
     except (pyarrow.ArrowException, UnicodeError) as error:
         raise InputError(f"{path}: {error}") from error
     return len(content)
@@ -444,7 +446,7 @@ def write_paper_tables(
             about = " ".join(filter(None, [_ABOUT, table.about]))
             texts.append(latex_table(replace(table, about=about)))
     path = folder / f"scores.{kind}"
-    path.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
+    replace_file(path, "\n\n".join(texts).encode(), b"\n")
     yield path, sum(len(table.rows) for table in tables)
 
 

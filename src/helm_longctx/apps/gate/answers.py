@@ -3,15 +3,15 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from helm_longctx.apps.gate.folder import BASE, CANDIDATE, CellName, GateFolder
+from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.results.boards import label
-from helm_longctx.runs.records import read_records
-from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.runs.scores import Score, read_scored_records
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.sample import RecordKey
 
 EQUAL = 1e-9
 """Scores that differ by less are equal."""
@@ -32,8 +32,8 @@ class AnswerPair:
             server. It says nothing about the model.
     """
 
-    base: InstanceScore
-    candidate: InstanceScore
+    base: Score
+    candidate: Score
     texts: tuple[str | None, str | None]
     is_base_first: bool
     may_pass: bool = False
@@ -111,46 +111,45 @@ def _pair_runs(
     folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[Benchmark]
 ) -> Iterator[AnswerPair]:
     base_name, candidate_name = names
-    paths = (
-        folder.suite_folder(BASE) / base_name,
-        folder.suite_folder(CANDIDATE) / candidate_name,
-    )
-    base = _read_by_key(paths[0], benchmarks)
-    candidate = _read_by_key(paths[1], benchmarks)
-    texts: list[dict[CellName, str]] = []
-    passing: set[CellName] = set()
-    for path in paths:
-        answered: dict[CellName, str] = {}
-        for record in read_records(path):
-            failure = record.answer.failure
-            if failure is None:
-                answered[record.key] = record.text
-            elif failure.is_retriable:
-                passing.add(record.key)
-        texts.append(answered)
-    first = folder.read_first_half(names[0])
-    for key, score in base.items():
-        if key in candidate:
+    base = _read_arm(folder.suite_folder(BASE) / base_name, benchmarks)
+    candidate = _read_arm(folder.suite_folder(CANDIDATE) / candidate_name, benchmarks)
+    first = folder.read_first_half(base_name)
+    for key, score in base.scores.items():
+        if key in candidate.scores:
             yield AnswerPair(
                 base=score,
-                candidate=candidate[key],
-                texts=(texts[0].get(key), texts[1].get(key)),
+                candidate=candidate.scores[key],
+                texts=(base.texts.get(key), candidate.texts.get(key)),
                 is_base_first=key in first,
-                may_pass=key in passing,
+                may_pass=key in base.passing or key in candidate.passing,
             )
 
 
-def _read_by_key(
-    path: Path, benchmarks: Sequence[Benchmark]
-) -> dict[CellName, InstanceScore]:
-    scores = {}
-    for score in read_scores(path, benchmarks):
-        scores[_key(score)] = score
-    return scores
+@dataclass(frozen=True)
+class _ArmAnswers:
+    """The answers of an arm in a run.
+
+    Args:
+        texts: those of requests that have an answer.
+        passing: the requests that have none for a reason that can pass.
+    """
+
+    scores: dict[RecordKey, Score] = field(default_factory=dict)
+    texts: dict[RecordKey, str] = field(default_factory=dict)
+    passing: set[RecordKey] = field(default_factory=set)
 
 
-def _key(score: InstanceScore) -> CellName:
-    return score.task, score.instance, score.repeat
+def _read_arm(path: Path, benchmarks: Sequence[Benchmark]) -> _ArmAnswers:
+    arm = _ArmAnswers()
+    for record, score in read_scored_records(path, benchmarks):
+        failure = record.answer.failure
+        if failure is None:
+            arm.texts[record.key] = record.text
+        elif failure.is_retriable:
+            arm.passing.add(record.key)
+        if score is not None:
+            arm.scores[record.key] = score
+    return arm
 
 
 def agreements(

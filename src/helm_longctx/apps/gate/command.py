@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import orjson
@@ -36,9 +37,9 @@ from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.statistics.noninferiority import Verdict
-from helm_longctx.runs.files import replace_file
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.token_estimate import estimate_tokens
+from helm_longctx.writing import replace_file
 
 if TYPE_CHECKING:
     from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from helm_longctx.config.plan import Plan
     from helm_longctx.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate, TaskSample
+    from helm_longctx.runner.spool import LoadedScenarios
 
 _MAX_DROP = 2.0
 """Default of `--max-drop`, in points."""
@@ -426,6 +428,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
         plan_lengths,
     )
     from helm_longctx.config.plan import make_plan
+    from helm_longctx.runner.spool import LoadedScenarios
 
     base, candidate = (make_plan(config) for config in configs)
     if named := [entry.model for entry in base.entries if entry.model]:
@@ -433,19 +436,25 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
             f"gate: model={named[0]} is in a run entry; give the deployments only as"
             " BASE and CANDIDATE"
         )
-    every = _estimate(base)
-    needed = plan_lengths(_list_samples(every), goal)
-    if not has_size:
-        base, candidate = (
-            replace(plan, specs=limit_specs(plan.specs, every, needed))
-            for plan in (base, candidate)
-        )
-    chosen = every if has_size else _estimate(base)
-    # Of one deployment twice, the requests are the same.
-    if base.specs == candidate.specs:
-        others = chosen
-    else:
-        others = _estimate(candidate)
+    # The questions of all estimates are the same, so their texts are made once.
+    with (
+        TemporaryDirectory(prefix="gate-") as folder,
+        LoadedScenarios(Path(folder)) as loaded,
+    ):
+        every = _estimate(base, loaded)
+        needed = plan_lengths(_list_samples(every), goal)
+        chosen = every
+        if not has_size:
+            base = replace(base, specs=limit_specs(base.specs, every, needed))
+            candidate = replace(
+                candidate, specs=limit_specs(candidate.specs, every, needed)
+            )
+            chosen = _estimate(base, loaded)
+        # Of one deployment twice, the requests are the same.
+        if base.specs == candidate.specs:
+            others = chosen
+        else:
+            others = _estimate(candidate, loaded)
     check_samples(chosen, others)
     lengths = plan_lengths(_list_samples(chosen), goal)
     depths = plan_depths(_list_samples(chosen), goal)
@@ -458,14 +467,14 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     )
 
 
-def _estimate(plan: Plan) -> list[Estimate]:
+def _estimate(plan: Plan, loaded: LoadedScenarios) -> list[Estimate]:
     from helm_longctx.config.plan import make_runner
     from helm_longctx.runner.estimate import Rate, estimate_run
 
     runner = make_runner(plan.config)
     estimates = []
     for spec in plan.specs:
-        estimates.append(estimate_run(runner, spec, {}, Rate()))
+        estimates.append(estimate_run(runner, spec, {}, Rate(), loaded))
     return estimates
 
 

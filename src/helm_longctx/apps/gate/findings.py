@@ -9,7 +9,7 @@ from helm_longctx.apps.gate.answers import AnswerPair
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE
 from helm_longctx.documents.numbers import points
 from helm_longctx.results.statistics.noninferiority import Drop
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.sample import OTHER_TOKENIZER, is_cut
 
 _COUNT = "billed_prompt_tokens"
@@ -228,7 +228,7 @@ def _counts(pair: AnswerPair) -> tuple[float, float] | None:
     return (base, candidate) if base and candidate else None
 
 
-def _is_short(score: InstanceScore) -> bool:
+def _is_short(score: Score) -> bool:
     expected = score.values.get(_EXPECTED)
     return expected is not None and is_cut(score.values[_COUNT], expected)
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import orjson
 
 from helm_longctx.results.suite import suite_path
-from helm_longctx.runs.files import read_json, replace_file
+from helm_longctx.runs.files import read_json
+from helm_longctx.tasks.sample import RecordKey
+from helm_longctx.writing import replace_file
 
 BASE = "base"
 CANDIDATE = "candidate"
 """The names of the two arms, in this order."""
-
-CellName = tuple[str, str, int]
-"""An answer in a run: task, instance and repeat."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class GateFolder:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def write_first_half(self, run: str, keys: Iterable[CellName]) -> None:
+    def write_first_half(self, run: str, keys: Iterable[RecordKey]) -> None:
         """Write which requests of a run of the base were sent to the base first.
 
         Args:
@@ -67,7 +66,7 @@ class GateFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, orjson.dumps(sorted(keys)))
 
-    def read_first_half(self, run: str) -> frozenset[CellName]:
+    def read_first_half(self, run: str) -> frozenset[RecordKey]:
         """Return the requests of a run that were sent to the base first. See `write_first_half`.
 
         Raises:

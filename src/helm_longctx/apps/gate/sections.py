@@ -36,7 +36,7 @@ from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
 from helm_longctx.results.cells import interval_row, write_scores
 from helm_longctx.results.statistics.intervals import Interval
-from helm_longctx.results.statistics.level import LEVEL_TEXT
+from helm_longctx.results.statistics.level import ABOUT_SCORES, LEVEL_TEXT
 from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Drop, Verdict
 
 _MOST_ANSWERS = 50
@@ -78,6 +78,7 @@ def write_gate_page(
             title=f"Gate: {name}",
             suite=name,
             made=made,
+            about=ABOUT_SCORES,
             pages=[page],
         ),
         folder,

@@ -30,6 +30,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.writing import write_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +94,7 @@ def judge_agreement(
         for what, raters, agreement in compared:
             rows.append({"of": what, "raters": raters, **asdict(agreement)})
         report = {"agreement": rows, "unknown_labels": unknown}
-        json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+        write_output(json_path, orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
 def _agreement_table(title: str, compared: Sequence[_Compared]) -> Table:

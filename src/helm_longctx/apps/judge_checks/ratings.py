@@ -20,6 +20,7 @@ from helm_longctx.judging.check_items import Check
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, reading
 from helm_longctx.runs.records import read_records
 from helm_longctx.tasks.statistic_names import read_statistic
+from helm_longctx.writing import write_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -282,8 +283,9 @@ def save(path: Path, results: Results, report: Mapping[str, Any]) -> None:
         # JSON has no NaN; the type object is needed because a column of numbers would turn None back into NaN.
         "verdicts": rows.astype(object).where(rows.notna(), None).to_dict("records"),
     }
-    path.write_bytes(
-        orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
+    write_output(
+        path,
+        orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY),
     )
 
 

@@ -40,7 +40,7 @@ from helm_longctx.results.statistics.intervals import (
     share_of_shortest,
 )
 from helm_longctx.results.statistics.level import LEVEL_TEXT
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Sweep
 from helm_longctx.tasks.metric_names import DEPTHS, nearest_depth
@@ -521,9 +521,9 @@ class PropertySplit(NamedTuple):
     without: Interval
 
 
-def by_depth(rows: Iterable[InstanceScore]) -> dict[int, Interval]:
+def by_depth(rows: Iterable[Score]) -> dict[int, Interval]:
     """Return the mean at each depth in percent, of answers with a score whose evidence has a depth."""
-    depths: dict[int, list[InstanceScore]] = defaultdict(list)
+    depths: dict[int, list[Score]] = defaultdict(list)
     for row in rows:
         if row.depth is not None and row.score is not None:
             depths[nearest_depth(row.depth)].append(row)

@@ -51,6 +51,7 @@ from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.methods.memory import MEMORY
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
+from helm_longctx.writing import write_output
 
 TABLE = "memory"
 """The name of this table in `Benchmark.tables`."""
@@ -553,7 +554,7 @@ def memory(
         print_blocks(section.blocks)
     if json_path:
         content = [_to_json(table) for table in tables]
-        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_output(json_path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
 def _to_json(table: _ReaderTable) -> dict[str, Any]:

@@ -50,6 +50,7 @@ from helm_longctx.results.boards import (
 from helm_longctx.results.cells import caveat_kinds, write_scores
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Run, read_results
+from helm_longctx.results.statistics.level import ABOUT_SCORES
 from helm_longctx.results.suite import report_path, suite_folder
 from helm_longctx.runs.files import STATES, reading
 from helm_longctx.runs.prompts import (
@@ -58,11 +59,12 @@ from helm_longctx.runs.prompts import (
     evidence_of,
     instance_names,
 )
-from helm_longctx.runs.records import QuestionRecord, RecordKey
-from helm_longctx.runs.scores import InstanceScore, match_scores, read_steps
+from helm_longctx.runs.records import Record
+from helm_longctx.runs.scores import Score, read_scored_records, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA, PLAIN_NUMBERS
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.sample import RecordKey
 from helm_longctx.tasks.task import UNREAD
 
 _CHUNK = 25
@@ -148,8 +150,8 @@ def _write_page(
     server: str,
 ) -> None:
     instances: dict[RecordKey, _Instance] = {}
-    for number, (run, results) in enumerate(runs):
-        _add_run(instances, number, run, results, server)
+    for number, (run, _) in enumerate(runs):
+        _add_run(instances, number, run, server)
     texts = _folder_of(path)
     texts.mkdir(parents=True, exist_ok=True)
     for chunk, start in enumerate(range(0, len(instances), _CHUNK)):
@@ -222,14 +224,13 @@ def _add_run(
     instances: dict[RecordKey, _Instance],
     number: int,
     run: Run,
-    results: Sequence[Result],
     server: str,
 ) -> None:
     """Add a run's answers, holding one of them in memory at a time."""
     rows: list[tuple[str, str | None, str]] = []
     keys: list[RecordKey] = []
-    scores = (score for result in results for score in result.answers)
-    for record, score in match_scores(run.path, scores):
+    benchmarks = [run.entry.benchmark] if run.entry else []
+    for record, score in read_scored_records(run.path, benchmarks):
         # The report has no scores of HELM's perturbed copies.
         if not record.is_perturbed:
             with reading(run.path / STATES):
@@ -252,8 +253,8 @@ def _add_run(
 def _add_record(
     instances: dict[RecordKey, _Instance],
     number: int,
-    record: QuestionRecord,
-    score: InstanceScore | None,
+    record: Record,
+    score: Score | None,
 ) -> None:
     evidence = evidence_of(record.references, record.sample)
     if record.key not in instances:
@@ -288,7 +289,7 @@ def _add_record(
     }
 
 
-def _describe_error(record: QuestionRecord) -> str:
+def _describe_error(record: Record) -> str:
     answer = record.answer
     if answer.is_answered:
         return ""
@@ -465,10 +466,11 @@ def write_report(
     name = suite.name if suite else ""
     # Servers and browsers open `index.html` of a folder.
     report = Report(
-        f"Long-context report: {name or 'published results'}",
-        name,
-        made,
-        [replace(first, file="index.html"), *rest],
+        title=f"Long-context report: {name or 'published results'}",
+        suite=name,
+        made=made,
+        about=ABOUT_SCORES,
+        pages=[replace(first, file="index.html"), *rest],
     )
     write_scores(boards, folder / "data")
     if kind != "html":

@@ -39,6 +39,7 @@ from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Settings, Task
+from helm_longctx.writing import write_output
 
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of a task's questions that are tried."""
@@ -572,7 +573,7 @@ def subset(
             "price": proposal.subset.price if proposal.subset else None,
             "agreement": {name: vars(check) for name, check in proposal.checks.items()},
         }
-        json_path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_output(json_path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
     if proposal.subset is None or proposal.agreement is None:
         print(
             f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an"
@@ -587,7 +588,7 @@ def subset(
             f" {proposal.agreement.low:.3f} on models that the search did not use."
         )
         raise typer.Exit(1)
-    to.write_text(proposal.conf(), encoding="utf-8")
+    write_output(to, proposal.conf().encode())
     print(f"Run it: helm-longctx run --conf-path {to} --model …")
 
 

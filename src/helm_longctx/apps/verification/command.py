@@ -15,6 +15,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import bad_argument
 from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.writing import write_output
 
 _ALL = "all"
 
@@ -50,6 +51,6 @@ def verify(
         verifications.append(verification)
     print_table(summarize(verifications))
     if page:
-        page.write_text(write_page(verifications), encoding="utf-8")
+        write_output(page, write_page(verifications).encode())
     if not all(verification.is_passed for verification in verifications):
         raise typer.Exit(1)

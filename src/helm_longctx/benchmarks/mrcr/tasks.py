@@ -35,8 +35,8 @@ from helm_longctx.tasks.task import (
     TEXT,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     has_text,
@@ -250,7 +250,7 @@ def _messages(row: Row, path: Path, number: int) -> tuple[Message, ...]:
     return read_messages(f"{where}: column 'prompt'", messages)
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return the matching ratio of the texts after the random string; 0 if the output does not begin with that string.
 
     The result is empty if the record has no answer or no random string.
@@ -272,7 +272,7 @@ def score(record: Record) -> Scores:
     }
 
 
-def can_read(record: Record) -> bool:
+def can_read(record: ScorerInput) -> bool:
     """Whether an output begins with the random string, without which every answer scores 0."""
     prefix = record.get("random_string_to_prepend") or ""
     return has_text(record) and record["prediction"].startswith(prefix)

@@ -1,7 +1,6 @@
 """Adds entries to the YAML files of HELM's local path. Comments and all other entries stay as they are."""
 
 import io
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from ruamel.yaml.error import YAMLError
 
 from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
 from helm_longctx.errors import InputError
+from helm_longctx.writing import write_output
 
 LISTS = {
     "model_deployments.yaml": "model_deployments",
@@ -40,9 +40,7 @@ def add_entries(
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         # Replacing a file is atomic: a running `helm-run` reads the old file or the new one, never a part.
-        part = path.with_name(f".{path.name}.part")
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+        write_output(path, text.encode())
     return list(texts)
 
 

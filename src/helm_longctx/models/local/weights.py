@@ -296,12 +296,14 @@ def load_weights(weights: Weights) -> Any:
     ignore_broken_torchvision()
     import torch
     from transformers import AutoModelForCausalLM
+    from transformers.utils.import_utils import is_accelerate_available
 
     if torch.cuda.is_available():
         gpus = torch.cuda.device_count()
     else:
         gpus = 0
-    spread = gpus > 1 and find_spec("accelerate") is not None
+    # An accelerate that is too old for transformers counts as missing.
+    spread = gpus > 1 and is_accelerate_available()
     further: dict[str, Any] = json.loads(weights.arguments or "{}")
     # Options without a value are left out, because None is not the default in all versions.
     options = {

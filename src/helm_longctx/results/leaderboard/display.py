@@ -28,13 +28,7 @@ from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import hold_lock
 from helm_longctx.results.leaderboard.builder import environment_of, fill_in
-from helm_longctx.runs.files import (
-    FORMAT_ERRORS,
-    INSTANCE_STATS,
-    STATES,
-    find_sample,
-    replace_file,
-)
+from helm_longctx.runs.files import FORMAT_ERRORS, INSTANCE_STATS, STATES, find_sample
 from helm_longctx.runs.helm_files import State, write_states
 from helm_longctx.runs.prompts import (
     LIMIT,
@@ -47,6 +41,7 @@ from helm_longctx.runs.prompts import (
 )
 from helm_longctx.runs.records import read_records, read_run_states
 from helm_longctx.tasks.entry import ADAPTER_METHOD
+from helm_longctx.writing import replace_file
 
 _INPUTS = (STATES, INSTANCE_STATS)
 

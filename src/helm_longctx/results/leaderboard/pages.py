@@ -71,11 +71,12 @@ from helm_longctx.results.leaderboard.tables import (
 )
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.suite import PAGES, PAGES_RECORD, SCENARIO_CLASS, report_link
-from helm_longctx.runs.files import RUN_SPEC, STATS, replace_file
+from helm_longctx.runs.files import RUN_SPEC, STATS
 from helm_longctx.runs.shown_models import shown_model
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.stored_entry import read_entry
+from helm_longctx.writing import replace_file
 
 _MAIN = "Main leaderboard"
 """Category of the group with which HELM's pages open."""

@@ -23,10 +23,11 @@ from helm_longctx.results.comparability import (
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.results.statistics.level import LEVEL_TEXT
-from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
+from helm_longctx.runs.files import SCENARIO, read_json, reading
 from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Task
+from helm_longctx.writing import replace_file
 
 _DEPTH_SCORES = tuple(map(depth_score, DEPTHS))
 

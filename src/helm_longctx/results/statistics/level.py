@@ -10,3 +10,5 @@ SIGNIFICANCE = round(1 - LEVEL, 10)
 
 SIGNIFICANCE_TEXT = f"{100 * SIGNIFICANCE:g} %"
 """The significance as texts show it, such as "5 %"."""
+
+ABOUT_SCORES = f"Scores are percentages; intervals are at the {LEVEL_TEXT} level."

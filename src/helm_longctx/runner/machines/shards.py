@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from helm_longctx.environment import is_installed
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, describe_count
 from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.apis.rates import Pace, use_paces
@@ -52,7 +52,9 @@ class OneShard(Strategy):
         """Ask for the answers of the shard."""
         check_nothing_in_batches(runner.run_path(spec))
         with runner.prepare(spec) as run:
-            helm_log.info(f"shard {self._shard}: {len(run.requests)} requests")
+            helm_log.info(
+                f"shard {self._shard}: {describe_count(len(run.requests), 'request')}"
+            )
             self.ask(run)
 
     def ask(self, run: PreparedRun) -> None:

@@ -442,7 +442,7 @@ class _OpenAIBatches(batches.Service):
                 input_file_id=uploaded.id,
                 metadata={_TAG: part.id},
             )
-        return str(batch.id)
+            return batches.check_type(batch.id, str)
 
     def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
         """Look for the batch that has the part's identifier in its metadata."""
