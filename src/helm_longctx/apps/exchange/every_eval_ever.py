@@ -36,7 +36,7 @@ from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.level import LEVEL, LEVEL_TEXT
 from helm_longctx.runs.files import STATS
-from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.records import Record
 from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -246,7 +246,7 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
 def _sample(
     identity: str,
     result: TaskResult,
-    asked: QuestionRecord,
+    asked: Record,
     row: Score,
     score: float,
 ) -> dict[str, Any]:
