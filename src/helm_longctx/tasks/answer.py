@@ -7,7 +7,7 @@ Clients know more of an answer than HELM's result has fields for. These are the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any, TypeVar
@@ -189,24 +189,13 @@ class AnswerFacts:
         Raises:
             ValueError, TypeError, KeyError: a field has another form.
         """
+        names = _field_names(cls)
         known = {}
-        for part in fields(cls):
-            if part.name in values:
-                known[part.name] = values[part.name]
-        readers: dict[str, Any] = {
-            "failure": Failure,
-            "usage": lambda usage: Usage(**usage),
-            "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
-            "steps": Steps.from_json,
-            "windows": lambda windows: tuple(map(Window._make, windows)),
-            "key_tokens": KeyTokens._make,
-            "distributions": make_distributions,
-            "first": AnswerFacts.from_json,
-            "earlier": tuple,
-        }
-        for name, read in readers.items():
-            if known.get(name) is not None:
-                known[name] = read(known[name])
+        for name, value in values.items():
+            if name not in names:
+                continue
+            read = _READERS.get(name)
+            known[name] = value if read is None or value is None else read(value)
         return cls(**known)
 
     def to_json(self) -> dict[str, Any]:
@@ -233,9 +222,24 @@ def make_distributions(
     return tuple(tuple(map(Distribution._make, part)) for part in parts)
 
 
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "failure": Failure,
+    "usage": lambda usage: Usage(**usage),
+    "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
+    "steps": Steps.from_json,
+    "windows": lambda windows: tuple(map(Window._make, windows)),
+    "key_tokens": KeyTokens._make,
+    "distributions": make_distributions,
+    "first": AnswerFacts.from_json,
+    "earlier": tuple,
+}
+"""Makes a field from plain data, by the field's name. Other fields are plain."""
+
+
 @cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(part.name for part in fields(kind))
+def _field_names(kind: Any) -> dict[str, None]:
+    """Return the names in their order. Every answer is looked up, so a tuple would be slow."""
+    return dict.fromkeys(part.name for part in fields(kind))
 
 
 def _to_plain(value: Any) -> Any:
