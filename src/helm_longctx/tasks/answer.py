@@ -189,7 +189,8 @@ class AnswerFacts:
         Raises:
             ValueError, TypeError, KeyError: a field has another form.
         """
-        names = _field_names(cls)
+        kind: Any = cls
+        names = _field_names(kind)
         known = {}
         for name, value in values.items():
             if name not in names:
