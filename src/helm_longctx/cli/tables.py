@@ -21,10 +21,10 @@ from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.data_cards import make_cards
 from helm_longctx.tasks.data_checks import DataCheck, SourceShape, check_data
-from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
-from helm_longctx.tasks.registry import BENCHMARKS, about_of, expand_entry
+from helm_longctx.tasks.registry import BENCHMARKS, about_of, parse_entries
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.validation import list_entries
 from helm_longctx.writing import replace_file
@@ -304,7 +304,7 @@ def fetch(
     names = entries or []
     checked: list[Entry] = []
     for name in names:
-        checked += [parse_entry(BENCHMARKS, entry) for entry in expand_entry(name)]
+        checked += parse_entries(name)
     if as_json and not check:
         raise InputError("fetch: --json needs --check")
     if check:

@@ -20,6 +20,7 @@ from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import YAMLError
 
 from helm_longctx.config.schema import (
+    BAD_ENTRY,
     BAD_KEY,
     MOST_INSTANCES,
     NO_VALUE,
@@ -209,6 +210,8 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     context = details.get("ctx") or {}
     if details["type"] == BAD_KEY:
         return (*path, context["key"]), f" {context['message']}"
+    if details["type"] == BAD_ENTRY:
+        return path, f": {context['message']}"
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
     # The message comes from pydantic, or from a validator in `schema.py`.

@@ -7,7 +7,7 @@ Clients know more of an answer than HELM's result has fields for. These are the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any, TypeVar
@@ -189,14 +189,15 @@ class AnswerFacts:
         Raises:
             ValueError, TypeError, KeyError: a field has another form.
         """
-        kind: Any = cls
-        names = _field_names(kind)
         known = {}
         for name, value in values.items():
-            if name not in names:
+            if name not in cls.__dataclass_fields__:
                 continue
             read = _READERS.get(name)
-            known[name] = value if read is None or value is None else read(value)
+            if read is None or value is None:
+                known[name] = value
+            else:
+                known[name] = read(value)
         return cls(**known)
 
     def to_json(self) -> dict[str, Any]:
@@ -223,28 +224,16 @@ def make_distributions(
     return tuple(tuple(map(Distribution._make, part)) for part in parts)
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "failure": Failure,
-    "usage": lambda usage: Usage(**usage),
-    "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
-    "steps": Steps.from_json,
-    "windows": lambda windows: tuple(map(Window._make, windows)),
-    "key_tokens": KeyTokens._make,
-    "distributions": make_distributions,
-    "first": AnswerFacts.from_json,
-    "earlier": tuple,
-}
-"""Makes a field from plain data, by the field's name. Other fields are plain."""
-
-
 @cache
-def _field_names(kind: Any) -> dict[str, None]:
-    """Return the names in their order. Every answer is looked up, so a tuple would be slow."""
-    return dict.fromkeys(part.name for part in fields(kind))
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(part.name for part in fields(kind))
+
+
+_PLAIN = frozenset((str, float, int, bool, dict))
 
 
 def _to_plain(value: Any) -> Any:
-    if isinstance(value, str | float | int | dict) and not isinstance(value, Failure):
+    if type(value) in _PLAIN:
         return value
     if isinstance(value, Failure):
         return value.value
@@ -256,6 +245,19 @@ def _to_plain(value: Any) -> Any:
         return {name: _to_plain(part) for name, part in vars(value).items()}
     return value
 
+
+_READERS: dict[str, Any] = {
+    "failure": Failure,
+    "usage": lambda usage: Usage(**usage),
+    "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
+    "steps": Steps.from_json,
+    "windows": lambda windows: tuple(map(Window._make, windows)),
+    "key_tokens": KeyTokens._make,
+    "distributions": make_distributions,
+    "first": AnswerFacts.from_json,
+    "earlier": tuple,
+}
+"""What makes the values of fields from plain data."""
 
 NO_FACTS = AnswerFacts()
 
