@@ -29,8 +29,8 @@ from helm_longctx.documents.numbers import (
     DASH,
     count,
     drop_nan,
+    format_range,
     percent,
-    range_text,
     signed_percent,
 )
 from helm_longctx.documents.terminal import print_blocks
@@ -449,7 +449,7 @@ def _effect_cell(decision: Decision | None) -> Cell:
     if decision is None:
         return Cell(DASH, note="no questions in common by one judge")
     effect = decision.comparison.effect
-    ends = range_text(effect.low, effect.high, signed_percent)
+    ends = format_range(effect.low, effect.high, signed_percent)
     return Cell(
         signed_percent(effect.mean), effect.mean, detail=f"{ends}; {decision.verdict}"
     )
