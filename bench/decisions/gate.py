@@ -6,15 +6,19 @@ a gate that does not count its looks: an interval for a fixed sample at each loo
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from importlib.resources import files
+from itertools import pairwise, product
 from math import ceil
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
 from bench.decisions.figures import Figure, figure, share_figure
 from numpy.typing import NDArray
+from tests.support.scores import make_score
 
 from helm_longctx.apps.gate.asking import Goal, overall_power, plan_depths, plan_lengths
 from helm_longctx.results.statistics.comparison import (
@@ -38,10 +42,10 @@ from helm_longctx.results.statistics.noninferiority import (
 from helm_longctx.results.stopping import StoppingQuestion
 from helm_longctx.runner.estimate import TaskSample
 from helm_longctx.runner.stopping import FIRST, GROWTH
-from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.stop_rules import parse_rule
 
 Counts = NDArray[np.int64]
+Scores = NDArray[np.float64]
 
 CI_QUESTIONS = 300
 """Questions of the subset ci at a length."""
@@ -52,6 +56,9 @@ MOST_DECIDED = 400
 
 QUESTIONS = 600
 """Questions that `--stop-when` can ask."""
+
+DISTANCES = (0, 5, 10, 20, 100)
+"""Limits of the differences of two published models, in points."""
 
 MOST_OF_SCORES = 1000
 """The most rounds of `--stop-when score=50`, which take long."""
@@ -64,6 +71,7 @@ def rows(rounds: int, seed: int) -> Iterator[Figure]:
     yield from plan(rounds, random)
     yield from lose_somewhere(rounds, random)
     yield from stop(rounds, random)
+    yield from save(rounds, seed)
     yield from meet_floor(rounds, seed)
 
 
@@ -480,30 +488,42 @@ class Stopped(NamedTuple):
     Args:
         is_decided: whether a round decided.
         requests: number of questions that were asked.
+        sign: 1 if the first model is called better, -1 if the second is, and 0 if no round decided.
         is_different: whether `compare` after it calls the models different.
         is_different_blind: the same for a comparison that knows of no rounds.
     """
 
     is_decided: bool
     requests: int
+    sign: float
     is_different: bool
     is_different_blind: bool
 
 
 def _stop_better(difference: float, random: np.random.Generator) -> Stopped:
-    """Ask in rounds, and decide as `StoppingQuestion` does if no request fails."""
+    """Ask both models questions that are hard for both, and stop as the command does."""
     hard = random.random(QUESTIONS)
     first, second = (
         ((hard + random.random(QUESTIONS)) / 2 < 0.6 + shift).astype(float)
         for shift in (difference / 2, -difference / 2)
     )
+    return _ask_in_rounds(first, second)
+
+
+def _ask_in_rounds(first: Scores, second: Scores) -> Stopped:
+    """Ask in rounds, and decide as `StoppingQuestion` does if no request fails.
+
+    Args:
+        first, second: the scores of two models, shape (QUESTIONS,).
+    """
     looks: set[int] = set()
     size = FIRST
     while True:
         now = next_looks(looks, size)
         looks.add(size)
         pairs = [Pairs(a=first[:size], b=second[:size], groups=range(size), weight=1.0)]
-        is_decided = compare_parts(pairs, now).p_value < SIGNIFICANCE
+        comparison = compare_parts(pairs, now)
+        is_decided = comparison.p_value < SIGNIFICANCE
         if is_decided or size == QUESTIONS:
             break
         size = min(ceil(GROWTH * size), QUESTIONS)
@@ -511,21 +531,67 @@ def _stop_better(difference: float, random: np.random.Generator) -> Stopped:
     return Stopped(
         is_decided=is_decided,
         requests=size,
+        sign=float(np.sign(comparison.effect.mean)) if is_decided else 0.0,
         is_different=after.p_value < SIGNIFICANCE,
         is_different_blind=compare_parts(pairs).p_value < SIGNIFICANCE,
     )
 
 
+def save(rounds: int, seed: int) -> Iterator[Figure]:
+    """Yield how often `--stop-when better` names the wrong model, and how many questions it asks.
+
+    Pairs of models are drawn from HELMET's published averages at 128k. Each answer is right with the probability of
+    the model's average, whatever the other model answers.
+    """
+    random = np.random.default_rng(seed)
+    averages = _published_averages()
+    models = np.array(
+        [random.choice(averages, size=2, replace=False) for _ in range(rounds)]
+    )
+    outcomes = []
+    for pair in models:
+        first, second = (random.random((2, QUESTIONS)) < pair[:, None]).astype(float)
+        outcomes.append(_ask_in_rounds(first, second))
+    signs = np.array([outcome.sign for outcome in outcomes])
+    asked = np.array([outcome.requests for outcome in outcomes]) / QUESTIONS
+    differences = 100 * (models[:, 0] - models[:, 1])
+    for low, high in pairwise(DISTANCES):
+        chosen = (np.abs(differences) > low) & (np.abs(differences) <= high)
+        wrong = signs[chosen] == -np.sign(differences[chosen])
+        decided = np.mean(signs[chosen] != 0)
+        yield figure(
+            f"`--stop-when better`, pairs of HELMET's published models at 128k that are {low} to {high} points apart,"
+            f" {QUESTIONS} questions: the wrong model is called better",
+            "at most 5 %",
+            wrong,
+            f"rounds end with a decision {decided:.1%}, and {asked[chosen].mean():.0%} of the questions are asked; of"
+            f" all pairs {asked.mean():.0%}",
+        )
+
+
+def _published_averages() -> list[float]:
+    """Return the mean over the tasks at 128k, in 0…1, of each model of HELMET's table that has them all."""
+    lines = (
+        files("helm_longctx.benchmarks.helmet").joinpath("published.csv").read_text()
+    )
+    averages = []
+    for row in csv.DictReader(lines.splitlines()):
+        scores = [text for name, text in row.items() if name not in ("model", "length")]
+        if row["length"] == "128k" and all(scores):
+            averages.append(fmean(map(float, scores)) / 100)
+    return averages
+
+
 def _misses_table(random: np.random.Generator) -> bool:
     """Ask about books, of which large ones are harder, and say whether the interval lacks the mean of all questions."""
     sizes = random.choice([1, 10], 80)
-    scores = [
-        score._replace(instance=f"{book}-{position}", group=str(book))
-        for book, size in enumerate(sizes)
-        for position, score in enumerate(
-            _scores((random.random(size) < (0.8 if size == 1 else 0.4)).astype(float))
-        )
-    ]
+    scores = []
+    for book, size in enumerate(sizes):
+        values = random.random(size) < (0.8 if size == 1 else 0.4)
+        for position, value in enumerate(values):
+            scores.append(
+                make_score(float(value), f"{book}-{position}", group=str(book))
+            )
     truth = (0.8 + 10 * 0.4) / 11
     question = StoppingQuestion(parse_rule("score=50"), ["m"])
     size = FIRST
@@ -536,23 +602,3 @@ def _misses_table(random: np.random.Generator) -> bool:
             return True
         size = ceil(GROWTH * size)
     return False
-
-
-def _scores(values: NDArray[np.float64]) -> list[Score]:
-    return [
-        Score(
-            run="r",
-            entry="e",
-            task="t",
-            length=None,
-            instance=f"i{n}",
-            repeat=0,
-            score=float(value),
-            group=f"i{n}",
-            depth=None,
-            failure="",
-            tokens=None,
-            values={},
-        )
-        for n, value in enumerate(values)
-    ]

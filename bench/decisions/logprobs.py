@@ -17,6 +17,7 @@ import numpy as np
 from bench.decisions.figures import Figure, figure
 from numpy.typing import NDArray
 from tests.support.broken_models import compare_with_twin, make_candidates
+from tests.support.readings import draw_points
 
 from helm_longctx.apps.cache_check.check import find_suspects
 from helm_longctx.apps.cache_check.states import (
@@ -228,50 +229,12 @@ def pass_good(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
             )
 
 
-Loads = tuple[float, float]
-"""Standard deviations of the noise of the base and of the candidate."""
-
-
-def read_with_noise(
-    questions: int, loads: Loads, rare: float, random: np.random.Generator
-) -> list[Point]:
-    """Return points of one build whose readings have noise.
-
-    Args:
-        rare: the share of the readings with noise.
-    """
-    points = []
-    for number in range(questions):
-        level = random.choice([0.01, 0.1, 1.0])
-        sides = (loads[0], loads[0], loads[1], loads[1])
-        one, again, other, other_again = (
-            side * level * random.normal(0, 1, 20) * (random.random() < rare)
-            for side in sides
-        )
-        between = ((one - other) ** 2).mean() + ((again - other_again) ** 2).mean()
-        points.append(
-            Point(
-                length=None,
-                stretch="answer",
-                group=str(number),
-                divergence=between / 2,
-                same=1.0,
-                loss=0.0,
-                noise=((one - again) ** 2).mean(),
-                candidate_noise=((other - other_again) ** 2).mean(),
-            )
-        )
-    return points
-
-
 def read_under_load(rounds: int, random: np.random.Generator) -> Iterator[Figure]:
     """Yield how often one build differs from itself under another load, and with rare noise."""
     for questions in (16, 32):
         for candidate in (0.1, 0.2, 0.4):
             decisions = [
-                decide(
-                    read_with_noise(questions, (0.1, candidate), 1.0, random), [], 0.0
-                )
+                decide(draw_points(random, questions, (0.1, candidate)), [], 0.0)
                 for _ in range(rounds)
             ]
             equal = np.mean(
@@ -286,7 +249,7 @@ def read_under_load(rounds: int, random: np.random.Generator) -> Iterator[Figure
     looks = (8, 16, 32, 64)
     worse = []
     for _ in range(rounds):
-        points = read_with_noise(looks[-1], (0.1, 0.1), 1.0, random)
+        points = draw_points(random, looks[-1], (0.1, 0.1))
         worse.append(
             any(
                 decide(points[:size], [], 0.0, looks[: number + 1]).verdict
@@ -298,7 +261,7 @@ def read_under_load(rounds: int, random: np.random.Generator) -> Iterator[Figure
     for rare in (0.1, 0.3):
         notes = []
         for _ in range(rounds):
-            points = read_with_noise(QUESTIONS, (0.1, 0.1), rare, random)
+            points = draw_points(random, QUESTIONS, (0.1, 0.1), rare=rare)
             some = [
                 point
                 if int(point.group) < count_twice(1)

@@ -177,9 +177,10 @@ def record_cache(model: Model, questions: int) -> None:
         if f"write {ANSWER} {run.key}" not in model.replies.found
     ]
     for first in range(0, len(runs), TOGETHER):
-        model.write_all(BASE, runs[first : first + TOGETHER], ANSWER)
+        group = runs[first : first + TOGETHER]
+        model.write_all(BASE, group, ANSWER)
         print(
-            f"{first + TOGETHER} of {len(runs)} answers, {time.time() - start:.0f} s",
+            f"{first + len(group)} of {len(runs)} answers, {time.time() - start:.0f} s",
             flush=True,
         )
 

@@ -27,6 +27,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from tests.support.deployments import register_server
+from tests.support.scores import make_score
 from tests.support.servers.llm import Server, run, serve
 from tests.support.servers.models import Model, count_tokens
 from tests.support.servers.proxies import (
@@ -227,18 +228,10 @@ def _pairs(part: Sequence[Question], weight: float) -> Pairs:
 def make_pair(number: int, question: Question) -> AnswerPair:
     """Return a question's replies in the form in which the gate reads them."""
     scores = [
-        Score(
-            run="",
-            entry="",
+        make_score(
+            reply.score,
+            f"id{number}",
             task="json_kv",
-            length=None,
-            instance=f"id{number}",
-            repeat=0,
-            score=reply.score,
-            group="",
-            depth=None,
-            failure="",
-            tokens=None,
             values={"billed_prompt_tokens": reply.tokens},
         )
         for reply in (question.base, question.candidate)

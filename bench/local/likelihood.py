@@ -19,20 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-WORDS = [
-    "apple",
-    "river",
-    "stone",
-    "lamp",
-    "tiger",
-    "cloud",
-    "piano",
-    "bread",
-    "chair",
-    "knife",
-    "garden",
-    "mirror",
-]
+from tests.support.servers.real_model import WORDS
+
 NOISE = (0.0, 0.05, 0.1, 0.15, 0.2)
 """Standard deviation of the noise, in that of each matrix of weights."""
 

@@ -23,24 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.cost import peak_mb
+from bench.words import COMMON_WORDS
 
 WORDS = 262_144
 WINDOW = 131_072
-SOME = [
-    "the",
-    "of",
-    "river",
-    "town",
-    "north",
-    "built",
-    "king",
-    "year",
-    "first",
-    "school",
-    "near",
-    "music",
-    "1987",
-]
 
 
 def fabricate(root: Path, count: int) -> Path:
@@ -51,7 +37,7 @@ def fabricate(root: Path, count: int) -> Path:
     with path.open("w") as file:
         for number in range(count):
             row: dict[str, Any] = {
-                "context": " ".join(rng.choices(SOME, k=WORDS * 5 // 4)),
+                "context": " ".join(rng.choices(COMMON_WORDS, k=WORDS * 5 // 4)),
                 "input": f"what is {number}?",
             }
             row |= {

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cost import measure_command
+from bench.words import COMMON_WORDS
 from tests.support.servers.llm import serve
 
 from helm_longctx.run_settings import MIRROR
@@ -26,21 +27,6 @@ from helm_longctx.tasks.lengths import STANDARD
 
 ROOT = Path(__file__).resolve().parents[2]
 HELM_RUN = Path(sys.executable).parent / "helm-run"
-WORDS = [
-    "the",
-    "of",
-    "river",
-    "town",
-    "north",
-    "built",
-    "king",
-    "year",
-    "first",
-    "school",
-    "near",
-    "house",
-    "music",
-]
 RUNNER = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
 
 
@@ -62,7 +48,10 @@ def fabricate_words(root: Path, count: int, length: str) -> None:
         "confusing_facts": "",
     }
     rows = (
-        {"context": " ".join(rng.choices(WORDS, k=words)), "input": f"what is {n}?"}
+        {
+            "context": " ".join(rng.choices(COMMON_WORDS, k=words)),
+            "input": f"what is {n}?",
+        }
         | empty
         for n in range(count)
     )
@@ -72,7 +61,7 @@ def fabricate_words(root: Path, count: int, length: str) -> None:
 def fabricate_depths(root: Path, questions: int) -> None:
     """Write NQ at 128k: one haystack for each question, with the gold passage at six depths."""
     rng = random.Random(2)
-    texts = [" ".join(rng.choices(WORDS, k=108)) for _ in range(50_000)]
+    texts = [" ".join(rng.choices(COMMON_WORDS, k=108)) for _ in range(50_000)]
     for name, passages in (("dev", 1000), ("train", 3)):
         rows = []
         for number in range(questions if name == "dev" else 20):

@@ -46,6 +46,7 @@ from helm_longctx.tasks.logprobs import Distribution
 from tests.support.broken_models import compare_with_twin, make_candidates
 from tests.support.commands import Command
 from tests.support.deployments import register_server
+from tests.support.readings import draw_points
 from tests.support.servers.echoing import EchoServer, copying
 
 BASE = "sim/base"
@@ -221,47 +222,6 @@ def test_any_divergence(command: Command, base: EchoServer) -> None:
     ), command.err
 
 
-def read_with_noise(
-    chance: np.random.Generator,
-    shift: float,
-    base: float,
-    candidate: float,
-    is_rare: bool = False,
-) -> list[Point]:
-    """Return points of questions whose four readings have noise around two distributions.
-
-    Args:
-        shift: the distance of the distributions.
-        base, candidate: standard deviations of the noise of both sides.
-        is_rare: whether only a fifth of the readings has noise.
-    """
-    points = []
-    for length in (1, 2):
-        for number in range(12):
-            level = chance.choice([0.01, 0.1, 1.0])  # of a question
-            sides = (base, base, candidate, candidate)
-            readings = [side * level * chance.normal(0, 1, 20) for side in sides]
-            if is_rare:
-                readings = [row * (chance.random() < 0.2) for row in readings]
-            readings[2] = readings[2] + shift * level
-            readings[3] = readings[3] + shift * level
-            one, again, other, other_again = readings
-            between = ((one - other) ** 2).mean() + ((again - other_again) ** 2).mean()
-            points.append(
-                Point(
-                    length=length,
-                    stretch="answer",
-                    group=str(number),
-                    divergence=between / 2,
-                    same=1.0,
-                    loss=0.0,
-                    noise=((one - again) ** 2).mean(),
-                    candidate_noise=((other - other_again) ** 2).mean(),
-                )
-            )
-    return points
-
-
 @pytest.mark.parametrize(
     ("base", "candidate", "is_rare"),
     [(0.1, 0.1, False), (0.1, 0.1, True), (0.1, 0.2, False), (0.0, 0.1, False)],
@@ -270,23 +230,29 @@ def test_errors_of_any_divergence(base: float, candidate: float, is_rare: bool) 
     """With a limit of 0, equal pairs are called worse in at most 2.5 %, also if one has more noise, or if noise is rare.
     A pair of which one has more noise is not called equal; a shift of all distributions is found."""
     chance = np.random.default_rng(11)
+
+    def draw(
+        noise: tuple[float, float], rare: float = 1.0, shift: float = 0.0
+    ) -> list[Point]:
+        points = []
+        for length in (1, 2):
+            points += draw_points(
+                chance, 12, noise, rare=rare, shift=shift, length=length
+            )
+        return points
+
+    rare = 0.2 if is_rare else 1.0
     verdicts = [
-        decide(read_with_noise(chance, 0.0, base, candidate, is_rare), [], 0.0).verdict
-        for _ in range(300)
+        decide(draw((base, candidate), rare), [], 0.0).verdict for _ in range(300)
     ]
     assert verdicts.count(Verdict.WORSE) <= 8
     is_equal = base == candidate
     assert (verdicts.count(Verdict.NO_WORSE) > 270) == is_equal
     shifted = [
-        decide(read_with_noise(chance, 0.3, base, candidate), [], 0.0).verdict
-        for _ in range(50)
+        decide(draw((base, candidate), shift=0.3), [], 0.0).verdict for _ in range(50)
     ]
     assert shifted.count(Verdict.WORSE) > 40
-    few = [
-        point
-        for point in read_with_noise(chance, 0.0, base, base)
-        if int(point.group) < 4
-    ]
+    few = [point for point in draw((base, base)) if int(point.group) < 4]
     assert decide(few, [], 0.0).verdict is Verdict.UNDECIDED
 
 

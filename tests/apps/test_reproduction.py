@@ -35,6 +35,7 @@ from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 from helm_longctx.tasks.task import MAIN_METRIC
+from tests.support.scores import make_score
 from tests.support.simulations import PROTOCOLS, find_verdicts, power_of_verdicts
 
 SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
@@ -240,19 +241,14 @@ def own_result(
 ) -> Result:
     """Return a result of a run of the protocol's entry with n questions, of which each second one is right."""
     rows = [
-        Score(
+        make_score(
+            float(i % 2),
+            f"q{i}",
             run=folder,
             entry="mrcr",
             task="8needle",
             length=8192,
-            instance=f"q{i}",
-            repeat=0,
-            score=float(i % 2),
             group=f"g{i}",
-            depth=None,
-            failure="",
-            tokens=None,
-            values={},
         )
         for i in range(n)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,10 +64,10 @@ def test_time_is_limited() -> None:
     """A function that needs too long is left alone, and errors of others are raised as they are."""
     never = threading.Event()
     with pytest.raises(InputError, match="needed more than 0 seconds"):
-        run_within(0.05, never.wait, 5)
+        run_within(0.05, partial(never.wait, 5))
     with pytest.raises(ZeroDivisionError):
-        run_within(5, divmod, 1, 0)
-    assert run_within(5, divmod, 7, 2) == (3, 1)
+        run_within(5, partial(divmod, 1, 0))
+    assert run_within(5, partial(divmod, 7, 2)) == (3, 1)
 
 
 def test_a_download_without_end(

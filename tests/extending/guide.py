@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +70,17 @@ class Guide:
             for line in block.text.splitlines()
         ]
 
+    def run(self, folder: Path, modules: Path, **environment: str) -> str:
+        """Run all commands in a folder, and return what they print. Python finds the modules of a second folder."""
+        done = run_with_modules(
+            [modules],
+            *("bash", "-euo", "pipefail", "-c", self.script),
+            folder=folder,
+            **environment,
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
     def write(self, folder: Path) -> None:
         """Write the files under a folder."""
         for path, text in self.files.items():
@@ -103,17 +115,39 @@ def copy_repository(folder: Path) -> None:
 
 def run_in_copy(copy: Path, *command: str, **environment: str) -> str:
     """Return what a command prints when it uses a copy of the repository."""
-    path = os.pathsep.join(
-        filter(None, (str(copy / "src"), str(copy), os.environ.get("PYTHONPATH")))
-    )
-    env = {
-        **os.environ,
-        "PYTHONPATH": path,
+    done = run_with_modules([copy / "src", copy], *command, folder=copy, **environment)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def run_with_modules(
+    modules: Sequence[Path], *command: str, folder: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, without keys of APIs.
+
+    Args:
+        modules: the folders in which Python looks for modules first.
+        environment: variables besides those of this process.
+    """
+    inherited = {}
+    for name, value in os.environ.items():
+        if not name.endswith("_API_KEY"):
+            inherited[name] = value
+    paths = [str(path) for path in modules]
+    if "PYTHONPATH" in os.environ:
+        paths.append(os.environ["PYTHONPATH"])
+    variables = {
+        **inherited,
+        "PYTHONPATH": os.pathsep.join(paths),
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         **environment,
     }
-    done = subprocess.run(
-        command, cwd=copy, env=env, capture_output=True, text=True, timeout=400
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
     )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
-    return done.stdout

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.apps.report.suites import write_suite
 from tests.extending.guide import Guide, copy_repository, run_in_copy
-from tests.support.programs import BIN
 
 GUIDE = Guide("adding-an-analysis.md")
 FOLDER = "spread/"
@@ -42,23 +39,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     )
     (info / "entry_points.txt").write_text(f"[{points}")
     write_runs(folder)
-    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": path,
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-    }
-    command = ["bash", "-euo", "pipefail", "-c", GUIDE.script]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return folder, done.stdout
+    return folder, GUIDE.run(folder, folder)
 
 
 def test_the_command_prints_the_table(followed: tuple[Path, str]) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ import helm_longctx.tasks
 from helm_longctx.tasks import STANDARD, DataRoot, Settings
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.extending.guide import Guide
-from tests.support.programs import BIN
 
 GUIDE = Guide("adding-a-benchmark.md")
 FOLDER = "mystery/"
@@ -36,24 +33,8 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("guide")
     target = tmp_path_factory.mktemp("installed")
     GUIDE.write(folder)
-    path = os.pathsep.join(filter(None, (str(target), os.environ.get("PYTHONPATH"))))
-    environment = {
-        **os.environ,
-        **INSTALL,
-        "PIP_TARGET": str(target),
-        "PYTHONPATH": path,
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-    }
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", GUIDE.script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return folder, done.stdout
+    output = GUIDE.run(folder, target, **INSTALL, PIP_TARGET=str(target))
+    return folder, output
 
 
 def test_commands_print_what_the_guide_shows(followed: tuple[Path, str]) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.extending.guide import Guide
+from tests.extending.guide import Guide, run_with_modules
 from tests.support import scripted
-from tests.support.programs import BIN
 from tests.support.servers.llm import serve
 
 GUIDE = Guide("methods.md")
@@ -44,20 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command in which Python finds the package."""
-    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": path,
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-    }
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_with_modules([folder], *command, folder=folder)
 
 
 def test_the_method_of_another_package(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.extending.guide import Guide
-from tests.support.programs import BIN
+from tests.extending.guide import Guide, run_with_modules
 from tests.support.servers.acme import KEY, OTHER_KEY, AcmeServer, serve_acme
 
 GUIDE = Guide("adding-a-provider.md")
@@ -44,23 +42,11 @@ def execute(
     command: list[str], folder: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder, in which Python finds the provider's package."""
-    path = os.pathsep.join(
-        filter(None, (str(folder / "installed"), os.environ.get("PYTHONPATH")))
-    )
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.endswith("_API_KEY")
-    }
-    variables = {
-        **inherited,
-        "PYTHONPATH": path,
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        "ACME_KEY": KEY,
-    }
-    options = {"capture_output": True, "text": True, "timeout": 300, "check": False}
-    return subprocess.run(
-        command, cwd=folder, env={**variables, **environment}, **options
+    return run_with_modules(
+        [folder / "installed"],
+        *command,
+        folder=folder,
+        **{"ACME_KEY": KEY, **environment},
     )
 
 
@@ -85,13 +71,10 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
     folder = tmp_path_factory.mktemp("guide")
     install(folder)
     with serve_acme() as server:
-        done = execute(
-            ["bash", "-euo", "pipefail", "-c", GUIDE.script],
-            folder,
-            ACME_URL=server.address,
+        output = GUIDE.run(
+            folder, folder / "installed", ACME_URL=server.address, ACME_KEY=KEY
         )
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        yield Followed(folder, server, done.stdout)
+        yield Followed(folder, server, output)
 
 
 def test_commands_print_what_the_guide_shows(followed: Followed) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from helm_longctx.results.reading import Result, read_results, task_statistics
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
-from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.registry import BENCHMARKS
 from tests.apps.report.suites import write_run
+from tests.support.scores import make_score
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,model=acme/one"
 
@@ -86,20 +86,7 @@ def test_only_shares_end_at_one() -> None:
     ):
         own = mean_interval(values, list("abcd"))
         rows = [
-            Score(
-                run="r",
-                entry="e",
-                task="t",
-                length=None,
-                instance=name,
-                repeat=0,
-                score=None,
-                group=name,
-                depth=None,
-                failure="",
-                tokens=None,
-                values={"m": value},
-            )
+            make_score(None, name, values={"m": value})
             for name, value in zip("abcd", values, strict=True)
         ]
         moved = task_statistics(None, rows, {"m": mean}, {})["m"].interval

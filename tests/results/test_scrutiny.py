@@ -34,26 +34,19 @@ from helm_longctx.runs.scores import Score, mean_over_questions
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from tests.apps.report.suites import write_run
 from tests.support.leaderboards import summarize_suite
+from tests.support.scores import make_score
 
 PARENTS = "graphwalks:task=openai_parents,length=128k,model=a/b"
 RECALL = "helmet_recall:length=8k,model=a/b"
 
 
 def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> Score:
-    values = {"output_truncated": float(is_cut)}
-    return Score(
-        run="run",
-        entry="entry",
-        task="task",
-        length=None,
-        instance=f"task-{instance}",
+    return make_score(
+        score,
+        f"task-{instance}",
         repeat=repeat,
-        score=score,
         group=f"group {instance}",
-        depth=None,
-        failure="",
-        tokens=None,
-        values=values,
+        values={"output_truncated": float(is_cut)},
     )
 
 

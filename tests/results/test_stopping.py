@@ -12,6 +12,7 @@ from helm_longctx.results.statistics.comparison import Pairs, compare_parts
 from helm_longctx.results.stopping import StoppingQuestion
 from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.stop_rules import Rule, parse_rule
+from tests.support.scores import make_score
 
 ROUNDS = (32, 48, 72, 108, 162, 243, 365, 548)
 
@@ -20,20 +21,7 @@ def score(
     number: int, value: float | None, task: str = "t", group: str = "", repeat: int = 0
 ) -> Score:
     name = f"{task}-{number}"
-    return Score(
-        run="r",
-        entry="e",
-        task=task,
-        length=None,
-        instance=name,
-        repeat=repeat,
-        score=value,
-        group=group or name,
-        depth=None,
-        failure="",
-        tokens=None,
-        values={},
-    )
+    return make_score(value, name, task=task, repeat=repeat, group=group or name)
 
 
 def scores(values: Iterable[float], task: str = "t") -> list[Score]:

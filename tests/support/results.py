@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from helm_longctx.results.reading import Result, interval_of
-from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
+from tests.support.scores import make_score
 
 DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -20,19 +20,15 @@ def result(
 ) -> Result:
     """A model's scores on questions at six depths; a question without a score has failed."""
     rows = tuple(
-        Score(
+        make_score(
+            score(question, depth),
+            f"{task}-{6 * question + index}",
             run=f"run-{model}",
             entry="helmet_rag",
             task=task,
             length=length,
-            instance=f"{task}-{6 * question + index}",
-            repeat=0,
-            score=score(question, depth),
             group=f"{task}: {question}",
             depth=depth,
-            failure="",
-            tokens=None,
-            values={},
         )
         for question in range(questions)
         for index, depth in enumerate(DEPTHS)

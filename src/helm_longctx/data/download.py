@@ -19,6 +19,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -232,9 +233,7 @@ class ResumingStream(io.RawIOBase):
             )
 
 
-def run_within(
-    seconds: float, function: Callable[..., _Result], *arguments: object
-) -> _Result:
+def run_within(seconds: float, function: Callable[[], _Result]) -> _Result:
     """Return what a function returns. It runs in a thread, which is left alone after this time.
 
     Raises:
@@ -245,7 +244,7 @@ def run_within(
 
     def work() -> None:
         try:
-            outcomes.put((function(*arguments), None))
+            outcomes.put((function(), None))
         except BaseException as error:
             outcomes.put((None, error))
 
@@ -283,7 +282,7 @@ def fetch_description(url: str, token: str | None = None) -> Description:
         InputError: the response is too large, takes too long, or is no JSON.
         OSError: the server refuses the request, or cannot be reached.
     """
-    return run_within(ASK_SECONDS, _read_description, url, token)
+    return run_within(ASK_SECONDS, partial(_read_description, url, token))
 
 
 def _read_description(url: str, token: str | None) -> Description:

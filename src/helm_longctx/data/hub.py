@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from inspect import signature
 from itertools import chain
 from pathlib import Path
@@ -771,7 +772,7 @@ def describe_file(
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     url = hf_hub_url(repo, name, repo_type=kind, revision=commit)
-    metadata = run_within(ASK_SECONDS, get_hf_file_metadata, url)
+    metadata = run_within(ASK_SECONDS, partial(get_hf_file_metadata, url))
     if metadata.size is not None and metadata.size < 0:
         raise InputError(
             f"the hub says that {name} has {metadata.size} bytes; check HF_ENDPOINT"

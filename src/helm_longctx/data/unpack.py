@@ -66,12 +66,7 @@ def unpack(
         # tarfile's own mode "r|gz" is not used: it accepts a truncated archive as complete and inflates without limit.
         with (
             InflatingStream(source, archive) as plain,
-            tarfile.open(
-                fileobj=plain,
-                mode="r|",
-                bufsize=BLOCK,
-                tarinfo=LimitedMember,
-            ) as members,
+            open_members(plain) as members,
         ):
             for member in members:
                 name = normalize(member.name)
@@ -179,12 +174,7 @@ def first_in_tar(file: BinaryIO) -> dict[str, bytes]:
     try:
         with (
             plain,
-            tarfile.open(
-                fileobj=plain,
-                mode="r|",
-                bufsize=BLOCK,
-                tarinfo=LimitedMember,
-            ) as members,
+            open_members(plain) as members,
         ):
             for member in members:
                 if not (member.isreg() and member.name.endswith(JSON)):
@@ -250,7 +240,17 @@ class InflatingStream(gzip.GzipFile):
         return data
 
 
-class LimitedMember(tarfile.TarInfo):
+def open_members(stream: InflatingStream) -> tarfile.TarFile:
+    """Open the tar archive in a stream, whose members are read one after the other."""
+    return tarfile.open(
+        fileobj=stream,
+        mode="r|",
+        bufsize=BLOCK,
+        tarinfo=_LimitedMember,
+    )
+
+
+class _LimitedMember(tarfile.TarInfo):
     """A tar header whose size is limited if it holds the name of the next member.
 
     tarfile reads such a header into memory as a whole.
@@ -262,7 +262,7 @@ class LimitedMember(tarfile.TarInfo):
         buf: bytes | bytearray,
         encoding: str,
         errors: str,
-    ) -> LimitedMember:
+    ) -> _LimitedMember:
         """Parse a header from its bytes."""
         member = super().frombuf(buf, encoding, errors)
         if member.size > _MOST_NAMES and member.type in _NAMES:

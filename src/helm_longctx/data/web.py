@@ -32,14 +32,12 @@ from helm_longctx.data.download import (
 )
 from helm_longctx.data.jsonl import JSON, MOST, first_json_content
 from helm_longctx.data.root import USE_A_MIRROR, DataRoot
-from helm_longctx.data.unpack import InflatingStream, LimitedMember, normalize
+from helm_longctx.data.unpack import BLOCK, InflatingStream, normalize, open_members
 from helm_longctx.errors import InputError
 
 _API = "https://storage.googleapis.com/storage/v1/b"
 _ARCHIVES = "https://codeload.github.com"
 """Server of repository archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""
-
-_BLOCK = 1 << 20
 
 _GITHUB = re.compile(
     r"https://(?:raw|media)\.githubusercontent\.com/(?:media/)?(?P<repo>[^/]+/[^/]+)/(?P<revision>[^/]+)/(?P<name>.+)"
@@ -179,7 +177,7 @@ class BucketFile(SingleFile):
         # The generation selects one version of the content, so all parts belong together even if the file changes.
         address = f"{self._url}?alt=media&generation={about['generation']}"
         with ResumingStream(address, size) as stream, part.open("wb") as out:
-            while block := stream.read(_BLOCK):
+            while block := stream.read(BLOCK):
                 digest.update(block)
                 out.write(block)
         md5 = digest.hexdigest()
@@ -333,12 +331,7 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
         with (
             archive.open("rb") as packed,
             InflatingStream(packed, "the archive") as plain,
-            tarfile.open(
-                fileobj=plain,
-                mode="r|",
-                bufsize=_BLOCK,
-                tarinfo=LimitedMember,
-            ) as members,
+            open_members(plain) as members,
         ):
             for member in members:
                 # `normalize` returns None for names that lead out of the folder. They become empty here and are

@@ -17,9 +17,10 @@ from typing import Any, Generic, TypeVar
 
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import Failure
-from helm_longctx.helm_api import Client, GeneratedOutput, Request, RequestResult
+from helm_longctx.helm_api import Client, Request, RequestResult
+from helm_longctx.models.apis.protocol import cut_at_stop
 from helm_longctx.models.apis.tools import template_messages
-from helm_longctx.models.results import make_failure
+from helm_longctx.models.results import make_failure, make_text_result
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.prompt import Message
@@ -343,21 +344,10 @@ class FunctionClient(Client):
             raise InputError(
                 f"the function returned {_describe(text)}; it must return a text"
             )
-        for stop in request.stop_sequences:
-            text = text.split(stop, 1)[0]
-        return RequestResult(
-            success=True,
-            embedding=[],
-            completions=[
-                GeneratedOutput(
-                    text=text,
-                    logprob=0,
-                    tokens=[],
-                )
-            ],
-            cached=False,
-            request_time=time.perf_counter() - start,
-            request_datetime=int(started_at),
+        return make_text_result(
+            cut_at_stop(text, request.stop_sequences),
+            started_at=started_at,
+            seconds=time.perf_counter() - start,
         )
 
 

@@ -193,6 +193,27 @@ def check_result(result: RequestResult) -> RequestResult:
     return result
 
 
+def make_text_result(
+    text: str, started_at: float, seconds: float, copies: int = 1
+) -> RequestResult:
+    """Return the result of an answer that was made in this process.
+
+    Args:
+        started_at: when the work on the answer began, in seconds since 1970.
+        seconds: how long it took.
+        copies: the number of completions, which are all the same.
+    """
+    completion = GeneratedOutput(text=text, logprob=0, tokens=[])
+    return RequestResult(
+        success=True,
+        embedding=[],
+        completions=[completion] * copies,
+        cached=False,
+        request_time=seconds,
+        request_datetime=int(started_at),
+    )
+
+
 def make_failure(kind: Failure, error: str) -> RequestResult:
     """Return the result of a request that has no answer, with secrets redacted from the error.
 

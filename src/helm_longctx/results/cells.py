@@ -8,7 +8,7 @@ from functools import cache
 from itertools import chain, product
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 from helm_longctx.documents.document import (
     Cell,
@@ -22,12 +22,12 @@ from helm_longctx.documents.numbers import (
     DASH,
     MARK,
     add_mark,
-    amount,
     decimals,
-    interval_text,
-    p_sentence,
+    format_amount,
+    format_interval,
+    format_p_statement,
+    format_range,
     percent,
-    range_text,
 )
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import describe_count
@@ -154,7 +154,7 @@ def score_notes(result: Result) -> list[str]:
     """Return a sentence each about unread and cut answers, and about known errors, if they matter."""
     notes = []
     if share := unread_share(result):
-        notes.append(f"{amount(100 * share)} % of the answers are unread")
+        notes.append(f"{format_amount(100 * share)} % of the answers are unread")
     if cut := find_wide_bounds(result):
         notes.append(cut.text)
     if right := without_errors(result):
@@ -231,7 +231,7 @@ class _CutBounds:
         """The bounds in percent, for people."""
         without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
         return (
-            f"{amount(100 * self.share)} % of the answers are cut:"
+            f"{format_amount(100 * self.share)} % of the answers are cut:"
             f" {percent(self.wrong)} if they are wrong, {without} without them,"
             f" {percent(self.best)} at best"
         )
@@ -352,7 +352,7 @@ def perplexity_cell(perplexity: Interval | None, missing: str = "not run") -> Ce
     """
     if perplexity is None:
         return Cell(DASH, note=missing)
-    ends = range_text(perplexity.low, perplexity.high, decimals)
+    ends = format_range(perplexity.low, perplexity.high, decimals)
     return Cell(decimals(perplexity.mean), perplexity.mean, ends)
 
 
@@ -370,33 +370,30 @@ _PUBLISHED_MODELS = 2
 """Number of published models in terminals, beside the user's models: the best ones. The leaderboard has all."""
 
 
-class _ScoreColumn(NamedTuple):
-    """A column of scores: its heading, its cells, and the intervals that they show, if any, or None for an empty cell."""
-
-    head: Column
-    cells: list[Cell]
-    intervals: Sequence[Interval | None] = ()
-
-
 def score_columns(
     board: Board,
     length: int | None,
     parts: Iterable[str],
     lines: Iterable[tuple[ShownModel, str]],
     ranked_by: str = "",
-    with_errata: bool = False,
+    for_terminal: bool = False,
     link_unread: Callable[[Result], str] = lambda result: "",
-) -> Iterator[_ScoreColumn]:
-    """Yield the columns of scores in a table of models. The terminal and the report show them alike.
+) -> Iterator[tuple[Column, list[Cell]]]:
+    """Yield the columns of scores in a table of models, each with its cells. The terminal and the report show them alike.
 
     Args:
         parts: tasks, categories, or the overall score. One without a score has no column.
         lines: the model and the context of each row.
         ranked_by: the part by which the rows are ranked.
-        with_errata: whether scores without known errors have columns. On pages the notes of cells tell them.
+        for_terminal: whether titles have the number of instances, and scores without known errors have columns. On
+            pages the notes of cells tell both.
         link_unread: returns the address of the unread answers of a score; an empty text without a page.
     """
     lines = list(lines)
+
+    def make_title(title: str, intervals: Iterable[Interval | None]) -> str:
+        return _title_with_count(title, intervals) if for_terminal else title
+
     for part in parts:
         results = []
         for model, context in lines:
@@ -419,11 +416,9 @@ def score_columns(
             cells = []
             for result, (_, context) in zip(results, lines, strict=True):
                 cells.append(score_cell(result, best if context == "full" else None))
-            yield _ScoreColumn(
-                head=Column(heading, about, is_ranked=is_ranked),
-                cells=cells,
-                intervals=[result.interval if result else None for result in scores],
-            )
+            intervals = [result.interval if result else None for result in scores]
+            heading = make_title(heading, intervals)
+            yield Column(heading, about, is_ranked=is_ranked), cells
         own: list[Result | None] = []
         for result in scores:
             # Published scores have no answers.
@@ -438,25 +433,25 @@ def score_columns(
             for result, share in zip(scores, shares, strict=True):
                 address = link_unread(result) if result and share else ""
                 cells.append(replace(number_cell(share), link=address))
-            yield _ScoreColumn(head, cells)
+            yield head, cells
         perplexities = [find_perplexity(result) if result else None for result in own]
         if any(perplexities):
             cells = [perplexity_cell(perplexity) for perplexity in perplexities]
-            yield _ScoreColumn(Column(f"{title}:\nperplexity"), cells, perplexities)
+            yield Column(make_title(f"{title}:\nperplexity", perplexities)), cells
         longppls = [find_longppl(result) if result else None for result in own]
         if any(longppls):
             about = "Perplexity of the key tokens: those that need what is far back."
             cells = [perplexity_cell(longppl) for longppl in longppls]
-            yield _ScoreColumn(Column(f"{title}:\nLongPPL", about), cells, longppls)
+            yield Column(make_title(f"{title}:\nLongPPL", longppls), about), cells
         right = [without_errors(result) if result else None for result in own]
-        if with_errata and any(right):
+        if for_terminal and any(right):
             cells = []
             for interval in right:
                 if interval:
-                    cells.append(Cell(interval_text(interval), interval.mean))
+                    cells.append(Cell(format_interval(interval), interval.mean))
                 else:
                     cells.append(Cell(DASH))
-            yield _ScoreColumn(Column(f"{title} without\nknown errors"), cells, right)
+            yield Column(make_title(f"{title} without\nknown errors", right)), cells
 
 
 _MOST_COLUMNS = 3
@@ -478,7 +473,9 @@ def score_tables(
                 continue
             parts = _choose_parts(board, models, length, context)
             lines = [(model, context) for model in models]
-            columns = list(score_columns(board, length, parts, lines, with_errata=True))
+            columns = list(
+                score_columns(board, length, parts, lines, for_terminal=True)
+            )
             shared = _shared_folder(board, models)
             names = [model.removeprefix(shared) for model in models]
             title = _describe_scores(board, length, context, shared)
@@ -539,26 +536,25 @@ def _describe_scores(
 
 
 def _arrange(
-    names: Sequence[str], columns: Sequence[_ScoreColumn]
+    names: Sequence[str], columns: Sequence[tuple[Column, list[Cell]]]
 ) -> tuple[list[Column], list[list[Cell]]]:
     """Return the columns and the rows of a table of models and scores."""
-    heads = [Column(_title_with_count(column)) for column in columns]
+    heads = [Column(head.title) for head, _ in columns]
     if len(columns) <= max(_MOST_COLUMNS, len(names)):
         rows = []
         for number, name in enumerate(names):
-            rows.append([Cell(name), *(column.cells[number] for column in columns)])
+            rows.append([Cell(name), *(cells[number] for _, cells in columns)])
         return [Column("", is_number=False), *heads], rows
     rows = []
-    for head, column in zip(heads, columns, strict=True):
-        rows.append([Cell(head.title.replace("\n", " ")), *column.cells])
+    for head, cells in columns:
+        rows.append([Cell(head.title.replace("\n", " ")), *cells])
     # A long name folds after its first part.
     titles = [name.replace("/", "/\n", 1) for name in names]
     return [Column("", is_number=False), *map(Column, titles)], rows
 
 
-def _title_with_count(column: _ScoreColumn) -> str:
-    title = column.head.title
-    counts = sorted({interval.n for interval in column.intervals if interval})
+def _title_with_count(title: str, intervals: Iterable[Interval | None]) -> str:
+    counts = sorted({interval.n for interval in intervals if interval})
     if not counts:
         return title
     numbers = str(counts[0])
@@ -611,7 +607,7 @@ def caveat_kinds(caveats: Iterable[Caveat]) -> str:
 
 def own_first(board: Board, models: Iterable[ShownModel]) -> list[ShownModel]:
     """Return the models in the same order, the user's own first."""
-    return sorted(models, key=lambda model: model in board.published)
+    return sorted(models, key=lambda model: model in board.published_models)
 
 
 def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
@@ -646,7 +642,7 @@ def kind_of(board: Board, model: ShownModel) -> str:
     """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
     if board.is_floor(model):
         return "floor"
-    if model in board.published:
+    if model in board.published_models:
         return "published"
     return "own"
 
@@ -690,7 +686,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     elif interval.mean == best:
         tag = "best"
     text = add_mark(percent(interval.mean), result.caveats)
-    ends = range_text(interval.low, interval.high)
+    ends = format_range(interval.low, interval.high)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 
@@ -701,8 +697,8 @@ def rho_cell(correlation: Correlation) -> Cell:
     return Cell(
         decimals(correlation.rho),
         correlation.rho,
-        range_text(correlation.low, correlation.high, decimals),
-        note=p_sentence(correlation.p_value),
+        format_range(correlation.low, correlation.high, decimals),
+        note=format_p_statement(correlation.p_value),
     )
 
 
@@ -837,7 +833,7 @@ def _notes_on_results(board: Board) -> Iterator[str]:
         if len(results) > 1:
             scores = []
             for result in results:
-                score_text = interval_text(result.interval, is_marked=result.caveats)
+                score_text = format_interval(result.interval, is_marked=result.caveats)
                 score_text += f" by {' and '.join(sorted(result.judges))}"
                 if result is board.scores.get(key):
                     score_text += " (in the table)"

@@ -322,13 +322,13 @@ class Asking:
         )
         return make_failure(Failure.TEMPORARY, text)
 
-    def finish(self) -> int:
-        """Log the totals, and return how many requests failed."""
+    def finish(self) -> None:
+        """Log the totals."""
         self.progress.finish()
         self._answer_warnings.finish()
         if summary := self.spending.summary():
             helm_log.info(summary)
-        return self._breaker.finish()
+        self._breaker.finish()
 
 
 def _find_facts(asked: StoredRequest) -> PromptFacts:
@@ -485,8 +485,8 @@ class CircuitBreaker:
         self._kinds[Failure.TOO_LONG] += requests
         self._kinds = +self._kinds
 
-    def finish(self) -> int:
-        """Log how many requests failed and why, and return their number."""
+    def finish(self) -> None:
+        """Log how many requests failed and why."""
         if self._kinds:
             helm_log.warning(
                 "failed: "
@@ -495,7 +495,6 @@ class CircuitBreaker:
                     for kind, number in self._kinds.most_common()
                 )
             )
-        return self._kinds.total()
 
 
 class _AnswerWarnings:

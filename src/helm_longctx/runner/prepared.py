@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from helm_longctx.errors import InputError, describe_count
 from helm_longctx.helm.truncation import deployment_window
@@ -64,13 +63,6 @@ def check_window(requests: Sequence[StoredRequest], deployment: str) -> None:
             " shorter length, or a tokenizer by which prompts are cut (helm-longctx"
             " run: --tokenizer), or the window if it is larger (--context)"
         )
-
-
-class Answers(NamedTuple):
-    """The states of a run's requests with their results, in HELM's order, and the number of requests that failed."""
-
-    states: list[RequestState]
-    failed: int
 
 
 @dataclass(frozen=True)
@@ -131,8 +123,11 @@ class PreparedRun:
         """Return the name of a request in the journal."""
         return self.journal.name(asked.request, asked.digest)
 
-    def ask(self) -> Answers:
-        """Send requests without an answer. Raises an `InputError` at a limit, or if the model cannot be asked."""
+    def ask(self) -> list[RequestState]:
+        """Send requests without an answer, and return the states of all with their results, in HELM's order.
+
+        Raises an `InputError` at a limit, or if the model cannot be asked.
+        """
         total = len(self.requests)
         order = self.order()
         if has_programs(self.requests):
@@ -166,6 +161,5 @@ class PreparedRun:
                 )
             width = max(self.parallelism, self.sender.concurrency)
             answered = dict(zip(order, ask_all(pending, asking, width), strict=True))
-            return Answers(
-                [answered[number] for number in range(total)], asking.finish()
-            )
+            asking.finish()
+            return [answered[number] for number in range(total)]

@@ -36,6 +36,7 @@ from helm_longctx.helm.truncation import check_tokenizers, with_deployments_toke
 from helm_longctx.helm_api import (
     CACHE_DIR,
     PerInstanceStats,
+    RequestState,
     RunSpec,
     Scenario,
     ScenarioState,
@@ -44,6 +45,7 @@ from helm_longctx.helm_api import (
 )
 from helm_longctx.helm_log import helm_log
 from helm_longctx.locks import lock_run
+from helm_longctx.models.results import failure_of
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.run_settings import RunSettings, settings_in_use
@@ -54,7 +56,6 @@ from helm_longctx.runner.interruptions import (
     stoppable,
 )
 from helm_longctx.runner.prepared import (
-    Answers,
     PreparedRun,
     WindowError,
     check_window,
@@ -160,6 +161,10 @@ def evaluate(
                 yield from remove_per_instance_stats_nans([row])
 
     return remove_stats_nans(stats), list_rows()
+
+
+def _has_answer(state: RequestState) -> bool:
+    return state.result is not None and failure_of(state.result) is None
 
 
 class Strategy:
@@ -541,22 +546,23 @@ class LongContextRunner(Runner):
         )
         return Journal(run_path, server, self.strategy.process)
 
-    def write(self, run: PreparedRun, answers: Answers) -> None:
+    def write(self, run: PreparedRun, answered: list[RequestState]) -> None:
         """Ask the judges, compute the scores, and write HELM's files of a run.
+
+        Args:
+            answered: the states of the run's requests with their results, in HELM's order.
 
         Raises an `InputError` if requests of HELM's own scenario failed, because its metrics cannot score them.
         """
         if not run.is_ours:
-            check_answers(answers.states, run.journal.summary())
-        state = ScenarioState(
-            run.spec.adapter_spec, answers.states, run.spec.annotators
-        )
+            check_answers(answered, run.journal.summary())
+        state = ScenarioState(run.spec.adapter_spec, answered, run.spec.annotators)
         whole = partial(whole_request, spool=run.spool)
         state = WholePromptAnnotations(self.annotator_executor, whole).execute(state)
         stats, instance_stats = evaluate(self, run.spec, state)
         # One state at a time is made, with its elided prompt.
         pairs = zip(run.requests, state.request_states, strict=True)
-        states = (asked.written(answered) for asked, answered in pairs)
+        states = (asked.to_file_state(judged) for asked, judged in pairs)
         if run.is_ours:
             write_run(
                 run.path,
@@ -576,7 +582,7 @@ class LongContextRunner(Runner):
                 rows=instance_stats,
             )
         # If the journal stays, the same command sends the failed requests again.
-        if not answers.failed:
+        if all(map(_has_answer, answered)):
             run.journal.finish()
         cache_stats.print_status()
 

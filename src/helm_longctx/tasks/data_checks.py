@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -367,7 +368,7 @@ def check_repositories(
         page = pages[key]
         try:
             look = _look_at_github if pin.kind == "github" else _look_at_hub
-            seen = run_within(_SECONDS, look, pin)
+            seen = run_within(_SECONDS, partial(look, pin))
             yield _judge(page, pin, seen, is_gated=page in gated)
         except Exception as error:  # of huggingface_hub and requests
             yield _explain(page, pin, error, is_gated=page in gated)

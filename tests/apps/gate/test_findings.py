@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from helm_longctx.apps.gate.answers import AnswerPair, agreements
 from helm_longctx.apps.gate.findings import find_differences
 from helm_longctx.runs.scores import Score
+from tests.support.scores import make_score
 
 
 def answer(
@@ -20,20 +21,7 @@ def answer(
     """Return an answer whose server counts `billed` tokens of a prompt with `expected` tokens."""
     counts = {"billed_prompt_tokens": billed, "prompt_tokens": expected}
     values = {name: float(count) for name, count in counts.items() if count is not None}
-    return Score(
-        run="",
-        entry="e",
-        task="t",
-        length=8192,
-        instance="id0",
-        repeat=0,
-        score=score,
-        group="",
-        depth=None,
-        failure=failure,
-        tokens=None,
-        values=values,
-    )
+    return make_score(score, length=8192, failure=failure, values=values)
 
 
 def pair(

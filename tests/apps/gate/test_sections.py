@@ -16,24 +16,7 @@ from helm_longctx.results.statistics.noninferiority import (
     decide_drops,
     visible_drop,
 )
-from helm_longctx.runs.scores import Score
-
-
-def answer(score: float) -> Score:
-    return Score(
-        run="",
-        entry="e",
-        task="t",
-        length=8192,
-        instance="id0",
-        repeat=0,
-        score=score,
-        group="",
-        depth=None,
-        failure="",
-        tokens=None,
-        values={},
-    )
+from tests.support.scores import make_score
 
 
 def gate(**parts: tuple[int, int, int]) -> Gate:
@@ -48,7 +31,7 @@ def gate(**parts: tuple[int, int, int]) -> Gate:
     )
     # Of ten answers, one differs.
     answers = [
-        AnswerPair(answer(1.0), answer(float(number > 0)), ("a", "a"), True)
+        AnswerPair(make_score(1.0), make_score(float(number > 0)), ("a", "a"), True)
         for number in range(10)
     ]
     return Gate(

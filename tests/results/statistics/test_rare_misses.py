@@ -22,6 +22,7 @@ from helm_longctx.results.statistics.rare_misses import (
 )
 from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.metric_names import ANSWER_LOGPROB, MEAN_LOGPROB, window_logprob
+from tests.support.scores import make_score
 
 USUAL = np.linspace(-1.2, -0.8, 99).tolist()
 
@@ -110,20 +111,7 @@ def test_curves_are_right_as_a_whole() -> None:
 
 def make_row(number: int, values: dict[str, float]) -> Score:
     """Return the row of a question of its own."""
-    return Score(
-        run="run",
-        entry="entry",
-        task="task",
-        length=4096,
-        instance=f"id{number}",
-        repeat=0,
-        score=None,
-        group=f"id{number}",
-        depth=None,
-        failure="",
-        tokens=None,
-        values=values,
-    )
+    return make_score(None, f"id{number}", length=4096, values=values)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
     count,
+    format_range,
     percent,
-    range_text,
     signed_percent,
     tenths,
 )
@@ -115,7 +115,7 @@ def _answer(
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
     whose = "of your models" if own else "of the published models"
-    score = f"{_score_text(best)} ({LEVEL_TEXT} interval {range_text(best.interval.low, best.interval.high)})"
+    score = f"{_score_text(best)} ({LEVEL_TEXT} interval {format_range(best.interval.low, best.interval.high)})"
     if len(compared) > 1:
         verdict = (
             f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
@@ -295,9 +295,7 @@ def _table(
         )
     )
     rows = []
-    for (name_cell, model, context), *cells in zip(
-        lines, *(column.cells for column in columns), strict=True
-    ):
+    for number, (name_cell, model, context) in enumerate(lines):
         if floors:
             above = [_above(board, board.score(model, part, length, context))]
         else:
@@ -313,11 +311,10 @@ def _table(
             first = replace(rank_cell(rank, why), detail="")
         else:
             first = rank_cell(rank, why)
-        rows.append([first, name_cell, *cells, *above])
+        scores = [cells[number] for _, cells in columns]
+        rows.append([first, name_cell, *scores, *above])
     title = f"All models at {label(length)}" if length is not None else "All models"
-    heads = _headings(
-        board.titles[part], (column.head for column in columns), bool(floors)
-    )
+    heads = _headings(board.titles[part], (head for head, _ in columns), bool(floors))
     return Table(
         f"{name}-table",
         title,

@@ -4,7 +4,7 @@ import time
 from abc import abstractmethod
 from typing import ClassVar
 
-from helm_longctx.helm_api import Client, GeneratedOutput, Request, RequestResult
+from helm_longctx.helm_api import Client, Request, RequestResult
 from helm_longctx.models.apis.protocol import cut_at_stop
 from helm_longctx.models.baselines.lexical import (
     answer,
@@ -12,6 +12,7 @@ from helm_longctx.models.baselines.lexical import (
     recognise,
     recognise_conversation,
 )
+from helm_longctx.models.results import make_text_result
 
 
 class BaselineClient(Client):
@@ -32,20 +33,11 @@ class BaselineClient(Client):
         started_at = time.time()
         start = time.perf_counter()
         text = cut_at_stop(self.answer(request), request.stop_sequences)
-        return RequestResult(
-            success=True,
-            embedding=[],
-            completions=[
-                GeneratedOutput(
-                    text=text,
-                    logprob=0,
-                    tokens=[],
-                )
-            ]
-            * request.num_completions,
-            cached=False,
-            request_time=time.perf_counter() - start,
-            request_datetime=int(started_at),
+        return make_text_result(
+            text,
+            started_at=started_at,
+            seconds=time.perf_counter() - start,
+            copies=request.num_completions,
         )
 
 
