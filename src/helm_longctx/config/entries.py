@@ -22,10 +22,9 @@ from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.tasks.entry import (
     Entry,
     WrittenEntry,
-    check_own_questions,
     split_entry,
 )
-from helm_longctx.tasks.registry import BENCHMARKS, OURS, find_protocol
+from helm_longctx.tasks.registry import OURS, BenchmarkProtocol, check_own_questions
 from helm_longctx.tasks.request_settings import GIVEN_TEXTS
 
 _MODEL = ("model", "model_deployment")
@@ -176,20 +175,16 @@ def _add_lengths(config: RunConfig, draft: _Draft) -> Iterator[_Draft]:
 
 
 def _combine_protocols(
-    config: RunConfig, protocols: Sequence[str], root: DataRoot
+    config: RunConfig, protocols: Sequence[BenchmarkProtocol], root: DataRoot
 ) -> Iterator[_Draft]:
     """Yield the entries of protocols, if their benchmarks' own questions are there or the configuration needs none."""
     drafts = []
-    asked = {}
-    for number, protocol_name in enumerate(protocols):
+    for number, (_, protocol) in enumerate(protocols):
         path = ("protocols", number)
-        with config.source_map.at(path):
-            benchmark, protocol = find_protocol(protocol_name, BENCHMARKS)
-            if not protocol.entries:
-                raise InputError(
-                    f"{protocol.name!r} cannot be run ({protocol.obstacle})"
-                )
-        asked[protocol.name] = (benchmark, protocol.entries)
+        if not protocol.entries:
+            raise config.source_map.error(
+                path, f": {protocol.name!r} cannot be run ({protocol.obstacle})"
+            )
         for text in protocol.run_entries:
             draft = _split(config, text, path)
             allowed = list_arguments(draft.written)
@@ -197,7 +192,7 @@ def _combine_protocols(
             # The configuration's arguments replace the protocol's own.
             drafts.append(draft.with_arguments({**draft.arguments, **config.arguments}))
     if not config.generated:
-        check_own_questions(asked, root)
+        check_own_questions(protocols, root)
     yield from drafts
 
 

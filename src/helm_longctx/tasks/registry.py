@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import (
     InputError,
     bad_argument,
@@ -25,6 +26,8 @@ from helm_longctx.tasks.entry import (
     Entry,
     WrittenEntry,
     check_written_entry,
+    fetch_line,
+    find_official_entries,
     parse_entry,
     split_entry,
 )
@@ -198,22 +201,32 @@ def find_protocols(benchmark: Benchmark) -> list[Protocol]:
     return protocols
 
 
-def find_protocol(
-    text: str, benchmarks: Iterable[Benchmark]
-) -> tuple[Benchmark, Protocol]:
+class BenchmarkProtocol(NamedTuple):
+    """A reported protocol and its benchmark."""
+
+    benchmark: Benchmark
+    protocol: Protocol
+
+    @property
+    def text(self) -> str:
+        """The protocol's name."""
+        return self.protocol.name
+
+
+def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> BenchmarkProtocol:
     """Find a protocol by words of its name, or raise an `InputError` that lists similar names.
 
     Order, case, hyphens and plurals do not matter.
     """
-    protocols: dict[str, tuple[Benchmark, Protocol]] = {}
+    protocols: dict[str, BenchmarkProtocol] = {}
     for benchmark in benchmarks:
         for protocol in find_protocols(benchmark):
-            protocols[protocol.name] = (benchmark, protocol)
+            protocols[protocol.name] = BenchmarkProtocol(benchmark, protocol)
     words = _words(text)
     exact = [name for name in protocols if _words(name) == words]
     matches = exact or [name for name in protocols if words and words <= _words(name)]
     # Without a full name, a protocol that nobody can run is not meant while another one has these words.
-    matches = [name for name in matches if protocols[name][1].entries] or matches
+    matches = [name for name in matches if protocols[name].protocol.entries] or matches
     if len(matches) == 1:
         return protocols[matches[0]]
     if matches:
@@ -227,6 +240,28 @@ def find_protocol(
         f"no protocol is called {shorten(text)}; did you mean {', '.join(map(repr, similar))}?"
         " `helm-longctx reproduce` lists all"
     )
+
+
+def check_own_questions(protocols: Iterable[BenchmarkProtocol], root: DataRoot) -> None:
+    """Check that the questions of protocols are their benchmarks' own.
+
+    Raises:
+        InputError: questions would be generated, whose scores cannot be compared with published ones.
+    """
+    lacking: dict[str, None] = {}
+    entries: dict[str, None] = {}
+    for benchmark, protocol in protocols:
+        official: dict[str, str] = {}
+        for text in protocol.entries:
+            official |= find_official_entries(parse_entry([benchmark], text), root)
+        if official:
+            lacking[repr(protocol.name)] = None
+            entries |= dict.fromkeys(entry for entry in official.values() if entry)
+    if lacking:
+        raise InputError(
+            f"{', '.join(lacking)} cannot compare: generated questions, because the benchmark's own are missing;"
+            f" get them with `{fetch_line(entries, root)}`, or give --generated to ask generated ones all the same"
+        )
 
 
 class ReleaseRow(NamedTuple):
