@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import typer
-from pydantic import ValidationError
+from pydantic import PlainValidator, ValidationError
 from pydantic.fields import FieldInfo
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
@@ -290,7 +290,12 @@ class _Setting:
 
 
 def _kind(annotation: Any) -> type:
-    """Return an option's type: the field's type, or text if the command line has no such type."""
+    """Return an option's type: the field's type, or text if the command line has no such type or the field reads it."""
+    if any(
+        isinstance(datum, PlainValidator)
+        for datum in getattr(annotation, "__metadata__", ())
+    ):
+        return str
     if get_origin(annotation) in (Annotated, Union, UnionType):
         return _kind(next(arg for arg in get_args(annotation) if arg is not NoneType))
     if annotation in (bool, int, float):

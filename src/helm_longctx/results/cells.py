@@ -607,7 +607,7 @@ def caveat_kinds(caveats: Iterable[Caveat]) -> str:
 
 def own_first(board: Board, models: Iterable[ShownModel]) -> list[ShownModel]:
     """Return the models in the same order, the user's own first."""
-    return sorted(models, key=lambda model: model in board.published)
+    return sorted(models, key=lambda model: model in board.published_models)
 
 
 def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
@@ -642,7 +642,7 @@ def kind_of(board: Board, model: ShownModel) -> str:
     """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
     if board.is_floor(model):
         return "floor"
-    if model in board.published:
+    if model in board.published_models:
         return "published"
     return "own"
 

@@ -567,7 +567,7 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) 
     if spec.adapter_spec.method == ADAPTER_METHOD:
         keys = prefixes.prefix_keys(request.text() for request in requests)
         store_prompts(folder, requests, prefixes.order_by_prefix(keys))
-    states = (request.written(request.state) for request in requests)
+    states = (request.to_file_state(request.state) for request in requests)
     write_states(folder / STATES, spec.adapter_spec, spec.annotators, states)
     if spec.adapter_spec.method == ADAPTER_METHOD:
         # The records have the same content, compressed.

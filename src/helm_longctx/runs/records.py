@@ -269,17 +269,19 @@ class Record:
             name["perturbation"] = about["perturbation"] = perturbation
         stats = []
         for metric, value in self.values.items():
-            moments = {
-                "count": 1,
-                "sum": value,
-                "sum_squared": value * value,
-                "min": value,
-                "max": value,
-                "mean": value,
-                "variance": 0,
-                "stddev": 0,
-            }
-            stats.append({"name": {"name": metric, **name}, **moments})
+            stats.append(
+                {
+                    "name": {"name": metric, **name},
+                    "count": 1,
+                    "sum": value,
+                    "sum_squared": value * value,
+                    "min": value,
+                    "max": value,
+                    "mean": value,
+                    "variance": 0,
+                    "stddev": 0,
+                }
+            )
         return {**about, "train_trial_index": self.repeat, "stats": stats}
 
 
@@ -339,7 +341,7 @@ def write_run(
             scenario=scenario,
             states=(record.to_state() for record in _write_lines(lines, records)),
             stats=stats,
-            rows=(record.to_row() for record in _read_again(lines) if record.values),
+            rows=_read_rows_again(lines),
         )
         lines.seek(0)
         stamp = zstandard.compress(_to_line(_stamp(run)))
@@ -361,9 +363,20 @@ def _write_lines(file: Any, records: Iterable[Record]) -> Iterator[Record]:
         packed.write(_to_line({_END: count}))
 
 
-def _read_again(file: Any) -> Iterator[Record]:
+_ROW_FIELDS = ("task", "instance", "repeat", "values", "split")
+"""The fields of a record that make its row of statistics, unless it is of a perturbed copy."""
+
+
+def _read_rows_again(file: Any) -> Iterator[StatisticsRow]:
+    """Yield the rows of statistics of records that were written."""
     file.seek(0)
-    yield from _parse_lines(_lines(file))
+    for content in _parse_lines(_lines(file)):
+        if not content.get("values"):
+            continue
+        needed = content
+        if not content.get("is_perturbed"):
+            needed = {name: content[name] for name in _ROW_FIELDS if name in content}
+        yield Record.from_json(needed).to_row()
 
 
 def _to_line(content: Mapping[str, Any]) -> bytes:
@@ -456,18 +469,18 @@ def _read_lines(path: Path) -> Iterator[Record]:
         in_helm_files = sum(_stamp(path.parent).values())
         lines = _lines(file, _ROOM + _MOST_TIMES * in_helm_files)
         next(lines)
-        yield from _parse_lines(lines)
+        yield from map(Record.from_json, _parse_lines(lines))
 
 
-def _parse_lines(lines: Iterator[bytes]) -> Iterator[Record]:
-    """Yield the records in lines. Raises a `ValueError` if the last one does not have their number."""
+def _parse_lines(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the records in lines as plain data. Raises a `ValueError` if the last line does not have their number."""
     for count, line in enumerate(lines):
         content = parse(line)
         if _END in content:
             if content[_END] != count:
                 raise ValueError("lines are missing")
             return
-        yield Record.from_json(content)
+        yield content
     raise ValueError("the end is missing")
 
 

@@ -95,7 +95,9 @@ def _task_section(
     results_of = {part: board.scores_of(part, length) for part in parts}
     # A model without understanding is the worst everywhere, so it would raise all correlations.
     for model in board.competitors:
-        is_left_out = model in board.published and short_name(model) not in instruct
+        is_left_out = (
+            model in board.published_models and short_name(model) not in instruct
+        )
         if instruct and is_left_out:
             continue
         values = {}

@@ -47,7 +47,7 @@ from helm_longctx.results.statistics.comparison import (
     Failures,
     SideFailures,
     find_differences,
-    two_sided,
+    two_sided_p_value,
 )
 from helm_longctx.results.statistics.intervals import (
     Floats,
@@ -189,7 +189,7 @@ def _fit(
         half = normal_quantile() * error
         interval = Interval(difference, difference - half, difference + half, 0)
         comparisons[names[i], names[j]] = Comparison(
-            interval, two_sided(abs(difference) / error)
+            interval, two_sided_p_value(abs(difference) / error)
         )
     errors = np.sqrt(
         np.max([np.diag(covariance) for covariance in covariances], axis=0)
