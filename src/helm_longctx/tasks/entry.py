@@ -364,6 +364,33 @@ def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
     return official
 
 
+def check_own_questions(
+    protocols: Mapping[str, Iterable[Entry]], root: DataRoot
+) -> None:
+    """Check that the questions of protocols are their benchmarks' own.
+
+    Args:
+        protocols: by name, each with its entries.
+
+    Raises:
+        InputError: questions would be generated, whose scores cannot be compared with published ones.
+    """
+    lacking = []
+    needed: dict[str, None] = {}
+    for name, entries in protocols.items():
+        official: dict[str, str] = {}
+        for entry in entries:
+            official |= find_official_entries(entry, root)
+        if official:
+            lacking.append(repr(name))
+            needed |= dict.fromkeys(text for text in official.values() if text)
+    if lacking:
+        raise InputError(
+            f"{', '.join(lacking)} cannot compare: generated questions, because the benchmark's own are missing;"
+            f" get them with `{fetch_line(needed, root)}`, or give --generated to ask generated ones all the same"
+        )
+
+
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
     """Check the arguments of a run entry, or raise an `InputError` if one is unknown, missing or invalid."""
     names = arguments_of(benchmark)

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import (
     InputError,
     bad_argument,
@@ -26,8 +25,6 @@ from helm_longctx.tasks.entry import (
     Entry,
     WrittenEntry,
     check_written_entry,
-    fetch_line,
-    find_official_entries,
     parse_entry,
     split_entry,
 )
@@ -240,28 +237,6 @@ def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> BenchmarkProtoc
         f"no protocol is called {shorten(text)}; did you mean {', '.join(map(repr, similar))}?"
         " `helm-longctx reproduce` lists all"
     )
-
-
-def check_own_questions(protocols: Iterable[BenchmarkProtocol], root: DataRoot) -> None:
-    """Check that the questions of protocols are their benchmarks' own.
-
-    Raises:
-        InputError: questions would be generated, whose scores cannot be compared with published ones.
-    """
-    lacking: dict[str, None] = {}
-    entries: dict[str, None] = {}
-    for benchmark, protocol in protocols:
-        official: dict[str, str] = {}
-        for text in protocol.entries:
-            official |= find_official_entries(parse_entry([benchmark], text), root)
-        if official:
-            lacking[repr(protocol.name)] = None
-            entries |= dict.fromkeys(entry for entry in official.values() if entry)
-    if lacking:
-        raise InputError(
-            f"{', '.join(lacking)} cannot compare: generated questions, because the benchmark's own are missing;"
-            f" get them with `{fetch_line(entries, root)}`, or give --generated to ask generated ones all the same"
-        )
 
 
 class ReleaseRow(NamedTuple):
