@@ -14,6 +14,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.apps.gate.distributions import TEXTS
 from helm_longctx.apps.gate.teacher_forcing import TextComparison
+from helm_longctx.runner import asking, programs
 from helm_longctx.runner.asking import Progress
 from helm_longctx.runs.journal import NAME, DurableLines, SealedLines, read_answers
 from tests.runner.making import ENTRY, PlainClient, answered, make_run
@@ -25,6 +26,9 @@ from tests.support.commands import Command
 
 BASELINES = ("longctx/lexical", "longctx/null")
 """Deployments without prices."""
+
+_SECONDS = 0.3
+"""How long a request is in flight. The loop looks five times as often what is."""
 
 ERRORS = (
     OSError("the disk is gone"),
@@ -40,6 +44,8 @@ def failing(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> type[BaseException]:
     """Raise an error in the thread of the loop while two requests are in flight, and return its class."""
+    monkeypatch.setattr(asking, "TICK", _SECONDS / 5)
+    monkeypatch.setattr(programs, "TICK", _SECONDS / 5)
     show = Progress.show
 
     def show_or_fail(progress: Progress, in_flight: int, longest: float) -> None:
@@ -64,7 +70,7 @@ def test_a_run(
     def answer(client: PlainClient, request: Request) -> RequestResult:
         client.asked.append(request.prompt)
         if len(client.asked) > 1:
-            time.sleep(1.2)
+            time.sleep(_SECONDS)
         return answered("x", cached=False)
 
     monkeypatch.setattr(PlainClient, "make_request", answer)
@@ -82,7 +88,7 @@ def test_a_run_with_programs(failing: type[BaseException], tmp_path: Path) -> No
 
         def answer(prompt: str) -> str:
             if len(server.calls) > 1:
-                time.sleep(1.2)
+                time.sleep(_SECONDS)
             return scripted.answer(prompt)
 
         server.answer = answer

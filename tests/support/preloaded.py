@@ -9,7 +9,7 @@ import yaml
 
 from helm_longctx.__main__ import ALLOCATIONS
 from helm_longctx.documents import site
-from tests.support import drawing, quick_yaml
+from tests.support import drawing, quick_files
 
 MODULES = (
     "helm.benchmark.metrics.basic_metrics",
@@ -40,7 +40,7 @@ gc.disable()  # because what is imported stays
 gc.set_threshold(ALLOCATIONS)
 for module in MODULES:
     importlib.import_module(module)
-quick_yaml.replace_load()
+quick_files.replace_parsers()
 yaml.safe_load("")  # parses HELM's files here, once for all programs
 # Making the script of plots makes threads that a fork would lack.
 bundle = vl_convert.javascript_bundle
