@@ -5,7 +5,6 @@ import importlib
 from functools import partial
 
 import vl_convert
-import yaml
 
 from helm_longctx.__main__ import ALLOCATIONS
 from helm_longctx.documents import site
@@ -41,7 +40,7 @@ gc.set_threshold(ALLOCATIONS)
 for module in MODULES:
     importlib.import_module(module)
 quick_files.replace_parsers()
-yaml.safe_load("")  # parses HELM's files here, once for all programs
+quick_files.read_own_files()
 # Making the script of plots makes threads that a fork would lack.
 bundle = vl_convert.javascript_bundle
 vl_convert.javascript_bundle = partial(drawing.draw, "javascript_bundle")
