@@ -191,7 +191,9 @@ def test_tensorboard(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     lines = loggers.log_scores(
-        read_suite(BOARDS, BENCHMARKS).boards, [f"tensorboard:{tmp_path}"], "a"
+        read_suite(BOARDS, BENCHMARKS).boards,
+        [loggers.parse_target(f"tensorboard:{tmp_path}")],
+        "a",
     )
     assert all("generated questions, not the benchmark's own" in line for line in lines)
     events = EventAccumulator(str(tmp_path / "a/mine/step-"))
@@ -209,7 +211,9 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     loggers.log_scores(
-        read_suite(BOARDS, BENCHMARKS).boards, [f"mlflow:{tmp_path}"], "a"
+        read_suite(BOARDS, BENCHMARKS).boards,
+        [loggers.parse_target(f"mlflow:{tmp_path}")],
+        "a",
     )
     logged = mlflow.search_runs(experiment_names=["helm-longctx"], output_format="list")
     (run,) = [point for point in logged if point.info.run_name == "a/mine/step-*"]
@@ -230,7 +234,11 @@ def test_trackio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A local project of trackio has the scores at their steps."""
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
     pytest.importorskip("trackio")
-    loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, ["trackio:mine"], "a")
+    loggers.log_scores(
+        read_suite(BOARDS, BENCHMARKS).boards,
+        [loggers.parse_target("trackio:mine")],
+        "a",
+    )
     rows = (
         sqlite3.connect(tmp_path / "mine.db")
         .execute("select step, metrics from metrics")
@@ -247,7 +255,9 @@ def test_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, ["wandb:mine"], "a")
+    loggers.log_scores(
+        read_suite(BOARDS, BENCHMARKS).boards, [loggers.parse_target("wandb:mine")], "a"
+    )
     files = [*tmp_path.glob("wandb/offline-run-*/*.wandb")]
     assert len(files) == 2
     most = max(file.read_bytes().count(b"helmet/json_kv/4k/") for file in files)
@@ -299,8 +309,9 @@ def test_a_run_logs_its_scores(
         command("run", "--model", "longctx/lexical", *options, "--log-to", "wandb:mine")
         == 0
     ), command.err
-    ((program, project, name, points),) = logged
-    assert (program, project, name) == ("wandb", "mine", "default/longctx/lexical")
+    ((target, name, points),) = logged
+    assert (target.program, target.address) == ("wandb", "mine")
+    assert name == "default/longctx/lexical"
     assert points[0]["helmet/json_kv/4k/score"] == 1
 
 

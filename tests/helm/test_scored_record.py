@@ -13,8 +13,8 @@ from helm_longctx.tasks import (
     Category,
     Example,
     Metric,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     Template,
@@ -34,7 +34,7 @@ EXAMPLE = Example(
 SETTINGS = Settings(length=4096)
 
 
-def score_output(record: Record) -> Scores:
+def score_output(record: ScorerInput) -> MetricValues:
     """Score the whole output as the answer."""
     return {
         "exact": float(
@@ -43,7 +43,7 @@ def score_output(record: Record) -> Scores:
     }
 
 
-def score_with_prefix(record: Record) -> Scores:
+def score_with_prefix(record: ScorerInput) -> MetricValues:
     """Score what follows the prefix. Without a prefix there is no answer, unless the output is a chat's."""
     _, prefix, answer = record["prediction"].rpartition(PREFIX)
     return {
@@ -68,7 +68,7 @@ def make_task(prefix_scored: bool) -> Task:
     )
 
 
-def record_of(task: Task, output: str, form: Style) -> Record:
+def record_of(task: Task, output: str, form: Style) -> ScorerInput:
     """The record of an answer, from the instance that the scenario makes and the adapter sends."""
     benchmark = Benchmark(
         name="tiny",

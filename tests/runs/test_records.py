@@ -18,7 +18,7 @@ from helm_longctx.failures import Failure
 from helm_longctx.runs.files import FILES, INSTANCE_STATS, STATES
 from helm_longctx.runs.records import (
     RECORDS,
-    QuestionRecord,
+    Record,
     find_difference,
     has_records,
     read_records,
@@ -67,7 +67,7 @@ answers = st.builds(
 @given(answers, _texts)
 def test_a_record_comes_back(answer: Answer, text: str) -> None:
     """A record is the same after it was written and read, with any text and any facts."""
-    record = QuestionRecord(
+    record = Record(
         task="json_kv",
         instance="json_kv-1",
         repeat=2,
@@ -78,7 +78,7 @@ def test_a_record_comes_back(answer: Answer, text: str) -> None:
         notes={"judge": {"failed": 0.0}},
         values={"longctx_score": 1.0},
     )
-    back = QuestionRecord.from_json(json.loads(json.dumps(record.to_json())))
+    back = Record.from_json(json.loads(json.dumps(record.to_json())))
     assert back.answer == record.answer
     assert back.to_json() == record.to_json()
 
@@ -136,7 +136,7 @@ def test_any_state_comes_back(
     answer: Answer, text: str, unknown: dict[str, object], value: object
 ) -> None:
     """A request state of HELM is made again from its record, also with fields and values that no record knows."""
-    record = QuestionRecord(
+    record = Record(
         task="json_kv",
         instance="json_kv-1",
         repeat=0,
@@ -149,8 +149,8 @@ def test_any_state_comes_back(
     state["unknown"] = unknown
     state["instance"] |= {"unknown": value}
     del state["num_train_instances"]
-    again = QuestionRecord.from_state(json.loads(json.dumps(state)))
-    back = QuestionRecord.from_json(json.loads(json.dumps(again.to_json())))
+    again = Record.from_state(json.loads(json.dumps(state)))
+    back = Record.from_json(json.loads(json.dumps(again.to_json())))
     assert json.dumps(back.to_state(), sort_keys=True) == json.dumps(
         state, sort_keys=True
     )

@@ -43,7 +43,7 @@ from helm_longctx.results.statistics.power import (
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.publications import Protocol, PublicationSource, Reported
 
-Scores = NDArray[np.float64]
+MetricValues = NDArray[np.float64]
 
 SKEWED_SIZES = (10, 14, 19, 26, 36, 50, 70, 97, 135, 188, 260, 360, 500)
 """Numbers of questions of 13 tasks."""
@@ -75,7 +75,7 @@ NESTED: dict[str, Sequence[Sequence[int]]] = {
 
 def coverage_of_means(
     sizes: Sequence[Sequence[int]],
-    chances: Scores,
+    chances: MetricValues,
     rounds: int,
     random: np.random.Generator,
     combine: Callable[[Sequence[Interval]], Interval] = mean_of_means,
@@ -119,8 +119,8 @@ class Task(NamedTuple):
         )
 
     def draw(
-        self, random: np.random.Generator, draw: Callable[[int], Scores]
-    ) -> Scores:
+        self, random: np.random.Generator, draw: Callable[[int], MetricValues]
+    ) -> MetricValues:
         """Return scores in the order of their clusters.
 
         Args:
@@ -329,7 +329,7 @@ class Frontier(NamedTuple):
     sure: list[int]
 
 
-def place_on_frontier(answers: Scores) -> Frontier:
+def place_on_frontier(answers: MetricValues) -> Frontier:
     """Return the frontier of rows with the same questions.
 
     Args:

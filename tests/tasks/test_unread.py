@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
-from helm_longctx.tasks.task import Record, Task
+from helm_longctx.tasks.task import ScorerInput, Task
 
 NODES = {"references": ["a1", "b2"]}
 LETTER = {"references": ["B"]}
@@ -53,7 +53,7 @@ def find_task(benchmark: str, name: str) -> Task:
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )  # fmt: skip
 def test_what_a_scorer_can_read(
-    benchmark: str, task: str, record: Record, readable: str, unreadable: str
+    benchmark: str, task: str, record: ScorerInput, readable: str, unreadable: str
 ) -> None:
     """An answer in the required form is read although it is wrong, and one without it is unread although it is right."""
     unread_task = find_task(benchmark, task)
@@ -117,7 +117,7 @@ def test_plain_forms(
     task: str,
     official: str,
     lenient: str,
-    record: Record,
+    record: ScorerInput,
     plain_forms: tuple[str],
 ) -> None:
     """A right answer in a plain form is wrong for the official parser, and right for the lenient metric beside it."""
@@ -144,7 +144,7 @@ def test_plain_forms(
     ],
 )  # fmt: skip
 def test_lenient_metrics_still_refuse_wrong_answers(
-    benchmark: str, task: str, lenient: str, record: Record, wrong: str
+    benchmark: str, task: str, lenient: str, record: ScorerInput, wrong: str
 ) -> None:
     """A lenient metric reads more forms, and a wrong answer stays wrong."""
     assert (

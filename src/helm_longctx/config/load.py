@@ -13,13 +13,14 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import typer
-from pydantic import ValidationError
+from pydantic import PlainValidator, ValidationError
 from pydantic.fields import FieldInfo
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import YAMLError
 
 from helm_longctx.config.schema import (
+    BAD_ENTRY,
     BAD_KEY,
     MOST_INSTANCES,
     NO_VALUE,
@@ -209,6 +210,8 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     context = details.get("ctx") or {}
     if details["type"] == BAD_KEY:
         return (*path, context["key"]), f" {context['message']}"
+    if details["type"] == BAD_ENTRY:
+        return path, f": {context['message']}"
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
     # The message comes from pydantic, or from a validator in `schema.py`.
@@ -287,7 +290,12 @@ class _Setting:
 
 
 def _kind(annotation: Any) -> type:
-    """Return an option's type: the field's type, or text if the command line has no such type."""
+    """Return an option's type: the field's type, or text if the command line has no such type or the field reads it."""
+    if any(
+        isinstance(datum, PlainValidator)
+        for datum in getattr(annotation, "__metadata__", ())
+    ):
+        return str
     if get_origin(annotation) in (Annotated, Union, UnionType):
         return _kind(next(arg for arg in get_args(annotation) if arg is not NoneType))
     if annotation in (bool, int, float):

@@ -48,7 +48,7 @@ from helm_longctx.tasks.task import (
     MAIN_METRIC,
     MOST_SCORED,
     UNREAD,
-    Record,
+    ScorerInput,
     limit_prediction,
 )
 
@@ -481,7 +481,7 @@ def _usage_values(
 
 def scored_record(
     state: RequestState, sample: Sample, answer: Answer | None = None
-) -> Record:
+) -> ScorerInput:
     """Return the record that the task's scorer and its judges get (see `tasks/task.py`).
 
     Args:

@@ -36,7 +36,7 @@ from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.judgement import ANSWER, Judgement
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import Record, Task
+from helm_longctx.tasks.task import ScorerInput, Task
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class AnswerAnnotator(JudgeAnnotator):
             return []
         return [official] if official else []
 
-    def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
+    def questions(self, task: str, record: ScorerInput) -> dict[str, JudgeRequest]:
         """Make the questions about an answer, if it is judged, by part. A single part is `ANSWER`."""
         if task not in self.judgements:
             return {}
@@ -108,7 +108,7 @@ class AnswerAnnotator(JudgeAnnotator):
             )
         return requests
 
-    def digest(self, task: str, record: Record) -> str:
+    def digest(self, task: str, record: ScorerInput) -> str:
         """Return the SHA-256 of the rubric. Runs with different rubrics cannot be compared."""
         rubric = self.judgements[task].rubric
         return digest(rubric if isinstance(rubric, str) else rubric(record))
@@ -296,7 +296,7 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
 def typical_answer(
     spec: AnnotatorSpec,
     task: str,
-    record: Record,
+    record: ScorerInput,
     tokens: int,
 ) -> str:
     """Return a text of about so many tokens in place of an answer of a task, for estimates."""
@@ -352,7 +352,7 @@ def _log_once(logged: set[str], state: RequestState, error: Exception) -> None:
     logged.add(what)
 
 
-def _task_and_record(state: RequestState) -> tuple[str, Record]:
+def _task_and_record(state: RequestState) -> tuple[str, ScorerInput]:
     """Return an answer's task, and its scored record with the question."""
     sample = Sample.from_json(state.instance.extra_data)
     return state.instance.sub_split or "", {

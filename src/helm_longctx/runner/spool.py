@@ -171,7 +171,7 @@ class StoredRequest:
         """Return the request with its whole prompt or conversation."""
         return with_text(self.request, self.text())
 
-    def written(self, state: RequestState) -> RequestState:
+    def to_file_state(self, state: RequestState) -> RequestState:
         """Return the state of this request, with or without a result, as the run's files have it."""
         if self.shown is None:
             return state

@@ -8,7 +8,7 @@ from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.files import STATES, read_json
 from helm_longctx.runs.prompts import INDEX, instance_names, stored_prompt
-from helm_longctx.runs.records import QuestionRecord, read_records
+from helm_longctx.runs.records import Record, read_records
 
 _Value = TypeVar("_Value")
 
@@ -28,7 +28,7 @@ def full_prompt(run_path: Path, instance: str) -> str:
     return record.prompt
 
 
-def find_records(run_path: Path, instance: str) -> list[QuestionRecord]:
+def find_records(run_path: Path, instance: str) -> list[Record]:
     """Return an instance's records in the order of its repeats. Raises an `InputError`."""
     if not (run_path / STATES).is_file():
         raise InputError(

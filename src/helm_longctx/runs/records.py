@@ -76,7 +76,7 @@ _Key = tuple[RecordKey, str]
 
 
 @dataclass(frozen=True)
-class QuestionRecord:
+class Record:
     """What a run has of a question: what was asked, the answer, what judges said of it, and the statistics.
 
     Args:
@@ -164,7 +164,7 @@ class QuestionRecord:
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> QuestionRecord:
+    def from_json(cls, content: Mapping[str, Any]) -> Record:
         """Make the record from plain data. Raises any error if it has another form."""
         return cls(
             task=content.get("task", ""),
@@ -187,7 +187,7 @@ class QuestionRecord:
         state: State,
         answer: Answer | None = None,
         values: Mapping[str, float] | None = None,
-    ) -> QuestionRecord:
+    ) -> Record:
         """Make the record from a request state of HELM. Raises any error if it has another form.
 
         Args:
@@ -269,17 +269,19 @@ class QuestionRecord:
             name["perturbation"] = about["perturbation"] = perturbation
         stats = []
         for metric, value in self.values.items():
-            moments = {
-                "count": 1,
-                "sum": value,
-                "sum_squared": value * value,
-                "min": value,
-                "max": value,
-                "mean": value,
-                "variance": 0,
-                "stddev": 0,
-            }
-            stats.append({"name": {"name": metric, **name}, **moments})
+            stats.append(
+                {
+                    "name": {"name": metric, **name},
+                    "count": 1,
+                    "sum": value,
+                    "sum_squared": value * value,
+                    "min": value,
+                    "max": value,
+                    "mean": value,
+                    "variance": 0,
+                    "stddev": 0,
+                }
+            )
         return {**about, "train_trial_index": self.repeat, "stats": stats}
 
 
@@ -321,7 +323,7 @@ def write_run(
     spec: Any,
     scenario: Any,
     stats: Iterable[Any],
-    records: Iterable[QuestionRecord],
+    records: Iterable[Record],
 ) -> None:
     """Write the records of a finished run, and from them HELM's files. One record at a time is in memory.
 
@@ -339,7 +341,7 @@ def write_run(
             scenario=scenario,
             states=(record.to_state() for record in _write_lines(lines, records)),
             stats=stats,
-            rows=(record.to_row() for record in _read_again(lines) if record.values),
+            rows=_read_rows_again(lines),
         )
         lines.seek(0)
         stamp = zstandard.compress(_to_line(_stamp(run)))
@@ -347,9 +349,7 @@ def write_run(
         replace_file(run / RECORDS, stamp, pieces=pieces)
 
 
-def _write_lines(
-    file: Any, records: Iterable[QuestionRecord]
-) -> Iterator[QuestionRecord]:
+def _write_lines(file: Any, records: Iterable[Record]) -> Iterator[Record]:
     """Yield the records, each after it was written."""
     with zstandard.ZstdCompressor(level=_LEVEL).stream_writer(
         file, closefd=False
@@ -363,9 +363,20 @@ def _write_lines(
         packed.write(_to_line({_END: count}))
 
 
-def _read_again(file: Any) -> Iterator[QuestionRecord]:
+_ROW_FIELDS = ("task", "instance", "repeat", "values", "split")
+"""The fields of a record that make its row of statistics, unless it is of a perturbed copy."""
+
+
+def _read_rows_again(file: Any) -> Iterator[StatisticsRow]:
+    """Yield the rows of statistics of records that were written."""
     file.seek(0)
-    yield from _parse_lines(_lines(file))
+    for content in _parse_lines(_lines(file)):
+        if not content.get("values"):
+            continue
+        needed = content
+        if not content.get("is_perturbed"):
+            needed = {name: content[name] for name in _ROW_FIELDS if name in content}
+        yield Record.from_json(needed).to_row()
 
 
 def _to_line(content: Mapping[str, Any]) -> bytes:
@@ -387,7 +398,7 @@ def has_records(run: Path) -> bool:
         return bool(parse(first) == _stamp(run))
 
 
-def read_records(run: Path) -> Iterator[QuestionRecord]:
+def read_records(run: Path) -> Iterator[Record]:
     """Read the records of a run in order, one at a time.
 
     Raises:
@@ -426,7 +437,7 @@ def find_difference(run: Path) -> str | None:
     return None
 
 
-def _to_comparable(record: QuestionRecord) -> str:
+def _to_comparable(record: Record) -> str:
     """Return a record as JSON, in which NaN is equal to itself."""
     return json.dumps(record.to_json(), sort_keys=True)
 
@@ -453,23 +464,23 @@ def _lines(file: Any, most: int = sys.maxsize - 1) -> Iterator[bytes]:
         yield line
 
 
-def _read_lines(path: Path) -> Iterator[QuestionRecord]:
+def _read_lines(path: Path) -> Iterator[Record]:
     with _reading_records(path), path.open("rb") as file:
         in_helm_files = sum(_stamp(path.parent).values())
         lines = _lines(file, _ROOM + _MOST_TIMES * in_helm_files)
         next(lines)
-        yield from _parse_lines(lines)
+        yield from map(Record.from_json, _parse_lines(lines))
 
 
-def _parse_lines(lines: Iterator[bytes]) -> Iterator[QuestionRecord]:
-    """Yield the records in lines. Raises a `ValueError` if the last one does not have their number."""
+def _parse_lines(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the records in lines as plain data. Raises a `ValueError` if the last line does not have their number."""
     for count, line in enumerate(lines):
         content = parse(line)
         if _END in content:
             if content[_END] != count:
                 raise ValueError("lines are missing")
             return
-        yield QuestionRecord.from_json(content)
+        yield content
     raise ValueError("the end is missing")
 
 
@@ -485,7 +496,7 @@ def _reading_records(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_helm_files(run: Path) -> Iterator[QuestionRecord]:
+def _read_helm_files(run: Path) -> Iterator[Record]:
     """Yield the records that HELM's files make. Their statistics are in memory, but one request state at a time."""
     statistics = _read_statistics(run)
     path = run / STATES
@@ -510,7 +521,7 @@ def _read_statistics(run: Path) -> dict[_Key, dict[str, float]]:
 
 def make_records(
     states: Iterable[RequestState], rows: Iterable[PerInstanceStats | AnswerValues]
-) -> Iterator[QuestionRecord]:
+) -> Iterator[Record]:
     """Yield the records of request states and rows of statistics, which have nearly always the same order.
 
     Args:
@@ -551,7 +562,7 @@ def _shorten_row(row: PerInstanceStats) -> StatisticsRow:
 def _add_values(
     answered: Iterable[tuple[State, Answer | None]],
     statistics: Iterable[Mapping[_Key, Mapping[str, float]]],
-) -> Iterator[QuestionRecord]:
+) -> Iterator[Record]:
     left = iter(statistics)
     waiting: dict[_Key, Mapping[str, float]] = {}
     for state, answer in answered:
@@ -562,7 +573,7 @@ def _add_values(
             if further is None:
                 break
             waiting.update(further)
-        yield QuestionRecord.from_state(state, answer, waiting.pop(key, {}))
+        yield Record.from_state(state, answer, waiting.pop(key, {}))
 
 
 def _read_values(row: StatisticsRow) -> dict[_Key, dict[str, float]]:

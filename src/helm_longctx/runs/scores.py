@@ -21,7 +21,7 @@ from helm_longctx.runs.files import (
 )
 from helm_longctx.runs.records import (
     TEST_SPLIT,
-    QuestionRecord,
+    Record,
     read_records,
 )
 from helm_longctx.tasks.benchmark import Benchmark
@@ -86,7 +86,7 @@ def read_scores(
 
 def read_scored_records(
     run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None
-) -> Iterator[tuple[QuestionRecord, Score | None]]:
+) -> Iterator[tuple[Record, Score | None]]:
     """Read a run's records in order, one at a time, each with its score.
 
     Perturbed copies, records of other splits, and those of a run that was not scored have none.
@@ -112,7 +112,7 @@ def score_records(
     entry: Entry | None,
     benchmarks: Iterable[Benchmark],
     metric: str | None = None,
-) -> Iterator[tuple[QuestionRecord, Score | None]]:
+) -> Iterator[tuple[Record, Score | None]]:
     """Return what `read_scored_records` does, for a run whose spec was read before.
 
     Args:
@@ -155,7 +155,7 @@ class _ScoreMaker:
     main: str
     benchmark: Benchmark | None
 
-    def make(self, record: QuestionRecord) -> Score:
+    def make(self, record: Record) -> Score:
         """Return the score of a record."""
         task = record.task
         values = self._rename(record.values)

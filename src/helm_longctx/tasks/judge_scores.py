@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from helm_longctx.tasks.judgement import ANSWER as ANSWER
 from helm_longctx.tasks.statistic_names import StatisticName
-from helm_longctx.tasks.task import Record, Scores, Shape, is_text
+from helm_longctx.tasks.task import MetricValues, ScorerInput, Shape, is_text
 
 TRUE_NLI = "google/t5_xxl_true_nli_mixture"
 """The official judge of citations, a model with 11 billion parameters."""
@@ -40,8 +40,8 @@ REPLIES = {
 
 
 def judge_scores(
-    record: Record, headline: str, score: Callable[[Any], Scores]
-) -> Scores:
+    record: ScorerInput, headline: str, score: Callable[[Any], MetricValues]
+) -> MetricValues:
     """Score the replies of a `judge`, or take the mean over the judges of a `jury` that gave a verdict.
 
     Args:

@@ -14,9 +14,9 @@ from statistics import fmean
 from helm_longctx.data.download import Source
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.task import Record, Task
+from helm_longctx.tasks.task import ScorerInput, Task
 
-_Scorer = Callable[[Record], float]
+_Scorer = Callable[[ScorerInput], float]
 """(record) → 0…1"""
 
 TOLERANCE = 1e-9
@@ -32,7 +32,7 @@ class ScoredOutputs:
     """The outputs of a model to a task, ready to be scored."""
 
     task: Task
-    records: Sequence[Record]
+    records: Sequence[ScorerInput]
 
 
 _Read = Callable[[DataRoot, str], ScoredOutputs]

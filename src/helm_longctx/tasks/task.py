@@ -2,7 +2,7 @@
 
 No other module has facts about a task.
 
-**Records.** `Task.score` gets a scored record, a mapping with these fields:
+**What scorers read.** `Task.score` gets a `ScorerInput`, a mapping with these fields:
 
 - `prediction`: the output, a string with the white space that the model wrote. If the prompt was sent in completion
   form and the task has `prefix_scored`, the prompt's answer prefix is put before the output, without a separator. If
@@ -12,10 +12,10 @@ No other module has facts about a task.
 - if the task is judged, the annotation of the answer by the task's annotator.
 - `scorer`, if the run entry names one of the task's `scorers`.
 
-`helm-longctx score` reads such records from a file. A scorer returns the official metrics by name, without those that
-have no value for this record. It reads only the record, and accepts every `prediction`. Beside it is
-`Task.can_read`: whether the prediction has what the scorer compares. The statistic `unread` counts
-the answers without it.
+`helm-longctx score` reads them from a file, a line for each. A scorer returns the official metrics by name, without
+those that have no value for this answer. It reads only this mapping, and accepts every `prediction`. Beside it is
+`Task.can_read`: whether the prediction has what the scorer compares. The statistic `unread` counts the answers without
+it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -290,15 +290,17 @@ def are_all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 TEXT = Shape("text", is_text)
 TEXTS = Shape("a list of texts", are_all(is_text))
 
-Record = Mapping[str, Any]
-"""A scored record. The docstring of this module lists its fields."""
+ScorerInput = Mapping[str, Any]
+"""What a scorer reads of an answered question. The docstring of this module lists its fields."""
 
-Scores = dict[str, float]
+MetricValues = dict[str, float]
+"""The value of each of a task's metrics, by name."""
+
 Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
 """(task, settings, data root) → the examples. It raises an `InputError` if data is missing or malformed, or does not
 suffice for the settings, or if a package or tokenizer that it needs is missing."""
-Scorer = Callable[[Record], Scores]
-_Reads = Callable[[Record], bool]
+Scorer = Callable[[ScorerInput], MetricValues]
+_Reads = Callable[[ScorerInput], bool]
 """(record) → whether the scorer finds in the prediction what it compares, such as a letter or the required line."""
 
 MOST_SCORED = 1 << 19
@@ -306,7 +308,7 @@ MOST_SCORED = 1 << 19
 grows with the square of the length, so an answer of 50 MB would stop a run."""
 
 
-def limit_prediction(record: Record) -> Record:
+def limit_prediction(record: ScorerInput) -> ScorerInput:
     """Return a record with no more of its prediction than is scored."""
     if len(record["prediction"]) <= MOST_SCORED:
         return record
@@ -317,7 +319,7 @@ UNREAD = "unread"
 """The statistic that is 1 for an answer in which there is nothing that the scorer could read."""
 
 
-def has_text(record: Record) -> bool:
+def has_text(record: ScorerInput) -> bool:
     """Whether a prediction has a text. That is all that a scorer of whole texts needs."""
     return bool(record["prediction"].strip())
 
@@ -460,7 +462,7 @@ class Task:
         for extra in self.extras:
             require(extra, self.name)
 
-    def check_record(self, record: Record, where: str) -> None:
+    def check_record(self, record: ScorerInput, where: str) -> None:
         """Raise an `InputError` that starts with `where` if `score` cannot read a record."""
         for name, shape in self.record_shapes.items():
             # A field can be absent: `score` then omits the metrics that need it.
@@ -557,7 +559,7 @@ class Task:
         """Whether a value of `scorer` selects another scorer than the default one for this task."""
         return self.scorers.get(scorer, self.score) is not self.score
 
-    def scores(self, record: Record) -> Scores:
+    def scores(self, record: ScorerInput) -> MetricValues:
         """Return the official metrics and `longctx_score`. A metric that cannot be computed is absent.
 
         At most `MOST_SCORED` characters of the prediction are read.
@@ -570,7 +572,7 @@ class Task:
             scores[MAIN_METRIC] = mean
         return scores
 
-    def headline_mean(self, scores: Scores) -> float | None:
+    def headline_mean(self, scores: MetricValues) -> float | None:
         """`longctx_score` from the official metrics of an answer or of a run, or None if one of them is missing."""
         if not self.headline or not all(name in scores for name in self.headline):
             return None

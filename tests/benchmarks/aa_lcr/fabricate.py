@@ -17,7 +17,7 @@ from helm_longctx.benchmarks.aa_lcr.tasks import (
     QUESTIONS_1_1,
     score,
 )
-from helm_longctx.tasks.task import Scores
+from helm_longctx.tasks.task import MetricValues
 from tests.support.fabricate_words import words
 
 ROWS = 12
@@ -84,6 +84,6 @@ def replies() -> list[list[str | None]]:
     return [[*rng.choices(REPLIES, weights, k=ROWS - 1), "none"] for _ in range(3)]
 
 
-def read_reply(reply: Any) -> Scores:
+def read_reply(reply: Any) -> MetricValues:
     """Return the judge's verdict in a reply."""
     return score({"judge": reply})

@@ -15,7 +15,7 @@ from helm_longctx.benchmarks.cl_bench.tasks import (
     TASKS,
     read_grade,
 )
-from helm_longctx.tasks import Scores
+from helm_longctx.tasks import MetricValues
 from tests.support.fabricate_words import words, write
 
 ROWS = {TASKS.path: 520, LIFE.paths[0]: 520}
@@ -95,6 +95,6 @@ def answers() -> Iterator[tuple[str, str]]:
         number += 1
 
 
-def read_reply(reply: Any) -> Scores:
+def read_reply(reply: Any) -> MetricValues:
     """Return the judge's grade in a reply."""
     return read_grade(reply)

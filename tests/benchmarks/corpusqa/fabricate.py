@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.corpusqa.tasks import DOMAINS, SIZES, score, source_of
-from helm_longctx.tasks.task import Scores
+from helm_longctx.tasks.task import MetricValues
 from tests.support.fabricate import words, write
 
 ROWS = 6
@@ -84,6 +84,6 @@ def reply_of(prompt: str) -> str:
     return random.Random(prompt).choice(REPLIES)
 
 
-def read_reply(reply: Any) -> Scores:
+def read_reply(reply: Any) -> MetricValues:
     """Return the judge's verdict in a reply."""
     return score({"judge": reply})

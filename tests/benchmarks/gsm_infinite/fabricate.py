@@ -8,7 +8,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.gsm_infinite import BENCHMARK
 from helm_longctx.benchmarks.gsm_infinite.tasks import SHARES, read_verdict
-from helm_longctx.tasks import Scores
+from helm_longctx.tasks import MetricValues
 from tests.support.fabricate_words import words, write
 
 SEEDS = (42, 1, 7)
@@ -107,6 +107,6 @@ def extractions() -> list[tuple[str, int, list[str], str]]:
     ]
 
 
-def read_reply(reply: Any) -> Scores:
+def read_reply(reply: Any) -> MetricValues:
     """Return the verdict about a reply."""
     return read_verdict(reply, {"references": ["V000001"]})

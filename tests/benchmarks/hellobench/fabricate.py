@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.hellobench.tasks import FILES, WEIGHTS, score_reply
-from helm_longctx.tasks.task import Scores
+from helm_longctx.tasks.task import MetricValues
 from tests.support.fabricate_words import words, write
 
 CATEGORIES = {
@@ -94,7 +94,7 @@ def odd_replies() -> list[str]:
     ]  # fmt: skip
 
 
-def read_reply(reply: str) -> Scores:
+def read_reply(reply: str) -> MetricValues:
     """Return the score of a reply, without the official scale, which begins at -3."""
     return {
         name: value

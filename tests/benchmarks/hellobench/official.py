@@ -10,7 +10,7 @@ from helm_longctx.benchmarks.hellobench.judge import ChecklistAnnotator
 from helm_longctx.data.root import DataRoot
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.task import Scores, Settings
+from helm_longctx.tasks.task import MetricValues, Settings
 from tests.benchmarks.hellobench.fabricate import (
     build_hellobench,
     make_answers,
@@ -60,7 +60,7 @@ def list_options(root: DataRoot) -> list[dict[str, object]]:
     return options
 
 
-def list_scores(root: DataRoot) -> Iterator[Scores]:
+def list_scores(root: DataRoot) -> Iterator[MetricValues]:
     """Yield the scores of all answers with the same reply."""
     reply = odd_replies()[0]
     examples = load_examples(TASK, Settings(None), root)

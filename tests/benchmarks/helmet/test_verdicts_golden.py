@@ -15,7 +15,7 @@ from helm_longctx.benchmarks.helmet.verdicts import (
     score_answer,
     score_summary,
 )
-from helm_longctx.tasks.task import Scores
+from helm_longctx.tasks.task import MetricValues
 from tests.benchmarks.helmet.fabricate_replies import (
     LAST,
     Judged,
@@ -35,7 +35,7 @@ LISTS = verdict(fluency="[1]"), verdict(fluency="[]")
 """Fluencies that are lists; the official scripts compute with them if the rest is 0, and here they give no score."""
 
 
-def worth(case: Judged) -> Scores:
+def worth(case: Judged) -> MetricValues:
     replies = {
         "fluency": case.fluency,
         "recall": case.recall,

@@ -14,7 +14,7 @@ from helm_longctx.tasks.cutting.cutters import RESERVED
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import FollowUp
 from helm_longctx.tasks.sample import Sample
-from helm_longctx.tasks.task import Scores, Settings
+from helm_longctx.tasks.task import MetricValues, Settings
 from tests.benchmarks.longbench_v2.fabricate import (
     LIMITS,
     SEEDS,
@@ -54,7 +54,7 @@ def ask(case: str, mode: str, seed: int) -> Callable[[DataRoot], dict[str, objec
         truncator = Truncator(window, lambda: tokenizer(case.split()[0]))
         requests: list[str] = []
         letters: list[str | None] = []
-        scores: list[Scores] = []
+        scores: list[MetricValues] = []
         was_cut = False
         for example in load_examples(task, settings, folder):
             instance = to_instance(BENCHMARK, task, settings, example, budget)

@@ -12,7 +12,7 @@ from helm_longctx.benchmarks.longmemeval.tasks import BY_KIND, JUDGE, READINGS
 from helm_longctx.data.root import DataRoot
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.tasks.loading import load_examples
-from helm_longctx.tasks.task import Scores, Settings
+from helm_longctx.tasks.task import MetricValues, Settings
 from tests.benchmarks.longmemeval.fabricate import (
     ODD_REPLIES,
     build_longmemeval,
@@ -70,7 +70,7 @@ def list_options(root: DataRoot) -> list[dict[str, object]]:
     return options
 
 
-def list_scores(root: DataRoot) -> list[Scores]:
+def list_scores(root: DataRoot) -> list[MetricValues]:
     """Return the scores by the judge's odd replies."""
     return [
         TASK.scores({**record, "judge": reply})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.loogle.tasks import CLOZE, ROWS, SUMMARY, read_verdict
-from helm_longctx.tasks import Scores
+from helm_longctx.tasks import MetricValues
 from tests.support.fabricate_words import words, write
 
 TEXTS = 16
@@ -150,6 +150,6 @@ def judged() -> Iterator[tuple[str, str, str, str, str]]:
                 )
 
 
-def read_reply(reply: Any) -> Scores:
+def read_reply(reply: Any) -> MetricValues:
     """Return the judge's verdict in a reply."""
     return read_verdict(reply)

@@ -52,6 +52,14 @@ def test_run_has_an_option_for_each_setting() -> None:
         )
 
 
+def test_a_setting_that_is_read_from_a_text_takes_a_text() -> None:
+    """The context window can be given as `128k`, although it is a number once it is read."""
+    parser = load_parser().commands["run"]
+    options = ["--model-url", "http://127.0.0.1:8000/v1", "--context", "128k"]
+    context = parser.make_context("run", options)
+    assert context.params["context"] == "128k"
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_a_setting_has_one_spelling(words: str) -> None:
     """A command that takes a setting spells it as `run` does: with our name and with HELM's."""

@@ -382,8 +382,14 @@ def test_a_dry_run(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("ready")
 def test_judges_judge_what_they_can(server: Server) -> None:
-    """Judges grade what they can, citations keep their NLI model, and an argument of the entry overrides the list of judges."""
-    entries = "entries: ['helmet_cite:length=8k', 'helmet_summ:length=8k', 'aa_lcr:judge=none', 'ruler:length=8k']\n"
+    """Judges grade what they can, citations keep their NLI model, and an argument of the entry overrides the list of judges.
+
+    Where the model writes nothing, nothing is judged.
+    """
+    entries = (
+        "entries: ['helmet_cite:length=8k', 'helmet_summ:length=8k', 'aa_lcr:judge=none', 'ruler:length=8k',"
+        " 'aa_lcr:metric=likelihood']\n"
+    )
     rest = "models: [longctx/lexical]\njudge: {judges: [%s]}\ndry_run: true\n"
     jury = plan(
         entries + rest % "openai/gpt-4o-2024-05-13, openai/gpt-4.1-2025-04-14", server
@@ -394,6 +400,7 @@ def test_judges_judge_what_they_can(server: Server) -> None:
         f"helmet_summ:{names},length=8k",
         "aa_lcr:judge=none",
         "ruler:length=8k",
+        "aa_lcr:metric=likelihood",
     ]
     nobody = plan(entries + rest % "none", server)
     assert [entry.text for entry in nobody.entries][:2] == [

@@ -26,7 +26,7 @@ from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.outputs import OutputRun
-from helm_longctx.tasks.task import Scores, Settings
+from helm_longctx.tasks.task import MetricValues, Settings
 from tests.golden_makers.running import run_official
 
 MODELS = {
@@ -83,7 +83,7 @@ print("GOLDEN" + json.dumps(results))
 """
 
 
-def score(run: OutputRun) -> list[Scores]:
+def score(run: OutputRun) -> list[MetricValues]:
     """Return our scores of each judged answer."""
     (task,) = parse_entry([HELLOBENCH], run.entry).tasks
     return [
@@ -92,7 +92,9 @@ def score(run: OutputRun) -> list[Scores]:
     ]
 
 
-def compare(ours: list[Scores], theirs: Mapping[str, list[float]]) -> tuple[int, bool]:
+def compare(
+    ours: list[MetricValues], theirs: Mapping[str, list[float]]
+) -> tuple[int, bool]:
     """Return the number of equal scores, and whether the means are equal."""
     pairs = zip(ours, theirs["each"], strict=True)
     same = sum(

@@ -23,7 +23,7 @@ from helm_longctx.results.statistics.intervals import (
 )
 from helm_longctx.results.statistics.ranking import rank_ranges
 
-Scores = NDArray[np.float64]
+MetricValues = NDArray[np.float64]
 
 KINDS = ("right or wrong", "uniform", "skewed", "strongly skewed")
 """Scores of 0 and 1, between 0 and twice the mean (or mirrored), and of beta distributions with the sums 4 and 1 of
@@ -66,7 +66,7 @@ class Case(NamedTuple):
     size: int
     correlation: float
 
-    def draw(self, random: np.random.Generator) -> Scores:
+    def draw(self, random: np.random.Generator) -> MetricValues:
         """Return scores in the order of their clusters."""
         of_cluster, own = (
             self._values(random, (self.clusters, size)) for size in (1, self.size)
@@ -74,7 +74,9 @@ class Case(NamedTuple):
         is_shared = random.random(own.shape) < np.sqrt(self.correlation)
         return np.where(is_shared, of_cluster, own).ravel()
 
-    def _values(self, random: np.random.Generator, shape: tuple[int, int]) -> Scores:
+    def _values(
+        self, random: np.random.Generator, shape: tuple[int, int]
+    ) -> MetricValues:
         if self.kind == "right or wrong":
             return (random.random(shape) < self.mean).astype(float)
         if self.kind == "uniform":
@@ -113,7 +115,7 @@ def coverage(case: Case, rounds: int, seed: int) -> float:
 
 
 def mean_over_tasks(
-    scores: Sequence[Scores], groups: Sequence[Sequence[str]]
+    scores: Sequence[MetricValues], groups: Sequence[Sequence[str]]
 ) -> Interval:
     """Return the mean of the means of tasks that can share clusters."""
     pairs = list(zip(scores, groups, strict=True))
@@ -215,7 +217,7 @@ class Field(NamedTuple):
             )
         return hits / rounds
 
-    def _draw(self, random: np.random.Generator) -> Scores:
+    def _draw(self, random: np.random.Generator) -> MetricValues:
         chances = np.array(self.chances)[:, None]
         if self.is_shared:
             # Half of the questions are right or wrong for all models with the same chance, so answers are correlated.
@@ -229,7 +231,7 @@ class Field(NamedTuple):
             float
         )
 
-    def _comparisons(self, scores: Scores) -> dict[tuple[str, str], Comparison]:
+    def _comparisons(self, scores: MetricValues) -> dict[tuple[str, str], Comparison]:
         if self.is_shared:
             return {
                 (str(i), str(j)): compare_pairs(scores[i], scores[j])

@@ -20,9 +20,9 @@ from helm_longctx.results.statistics.noninferiority import (
     Verdict,
     _find_equal_rows,
     changed_outcomes,
-    clusters_needed,
     clusters_to_decide,
     combine_verdicts,
+    count_needed_clusters,
     decide_drops,
     fewest_clusters,
     margin_statistics,
@@ -31,7 +31,7 @@ from helm_longctx.results.statistics.noninferiority import (
 )
 from helm_longctx.results.statistics.sequential import SCORES, Bounds
 
-Scores = list[tuple[int, int]]
+MetricValues = list[tuple[int, int]]
 
 
 def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
@@ -50,7 +50,7 @@ def pairs(wins: int, losses: int, ties: int) -> list[Pairs]:
     st.data(),
 )
 def test_the_verdict_agrees_with_the_interval(
-    scores: Scores, margin: float, data: st.DataObject
+    scores: MetricValues, margin: float, data: st.DataObject
 ) -> None:
     """A part is no worse if its interval is above the margin and the base above the floor, and worse if it is below."""
     groups = data.draw(
@@ -301,7 +301,7 @@ def test_the_planned_sample_has_the_power(
     margin: float, changed: float, power: float
 ) -> None:
     """The sample that is needed has the wanted power, also if the tasks round up."""
-    size = clusters_needed(((1.0, 100),), changed, margin, power, 0.025)
+    size = count_needed_clusters(((1.0, 100),), changed, margin, power, 0.025)
     for more in (0, 1):
         chance_to_pass = power_to_pass(
             ((1.0, size + more),),
@@ -383,7 +383,7 @@ def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(
 ) -> None:
     """The tasks keep the ratio of their clusters, whatever their number is, and tasks of one size need what one task needs."""
     needed = [
-        clusters_needed(
+        count_needed_clusters(
             tuple((1 / len(ratio), factor * value) for value in ratio),
             0.1,
             0.1,
@@ -393,9 +393,9 @@ def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(
         for factor in (1, 10, 70)
     ]
     assert len(set(needed)) == 1
-    one = clusters_needed(((1.0, 50),), 0.1, 0.1, 0.8, 0.025)
+    one = count_needed_clusters(((1.0, 50),), 0.1, 0.1, 0.8, 0.025)
     assert needed[0] > one
-    assert clusters_needed(
+    assert count_needed_clusters(
         ((0.5, 20), (0.5, 20)), 0.1, 0.1, 0.8, 0.025
     ) == pytest.approx(one, rel=0.05)
 

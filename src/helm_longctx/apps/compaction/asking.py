@@ -20,6 +20,7 @@ from helm_longctx.helm_api import (
     LocalContext,
     get_model_deployment,
 )
+from helm_longctx.models.apis.calls import check_cancellation
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of
@@ -89,6 +90,7 @@ class Purse:
 
         Raises:
             InputError: there is no room for it.
+            CancelledError: the command ends, and sends nothing else.
         """
         with self._changed:
             while not self._limit.has_room(dollars):
@@ -101,6 +103,7 @@ class Purse:
                         " again"
                     )
                 self._changed.wait()
+            check_cancellation()
             self._in_flight += 1
             self._limit.reserved += dollars
 

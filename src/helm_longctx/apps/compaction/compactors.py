@@ -34,7 +34,7 @@ from helm_longctx.apps.compaction.transcripts import (
     to_openai,
 )
 from helm_longctx.errors import InputError, bad_argument, shorten
-from helm_longctx.models.apis.calls import call_all
+from helm_longctx.models.apis.calls import call_all, check_cancellation
 from helm_longctx.parts import import_user_module
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.lengths import parse_length
@@ -546,6 +546,7 @@ def compact_in_rounds(
 
     Raises:
         CompactionError, InputError: see `Compactor.compact`.
+        CancelledError: the command ends.
     """
     left: Sequence[TranscriptMessage] = ()
     dollars: list[float | None] = []
@@ -553,6 +554,8 @@ def compact_in_rounds(
     sizes = []
     start = time.monotonic()
     for part in split_rounds(messages, rounds):
+        # A function or a program of the user can cost money, too.
+        check_cancellation()
         made = compactor.compact([*left, *part], keep)
         left = made.messages
         dollars.append(made.dollars)

@@ -26,7 +26,7 @@ from helm_longctx.apps.exchange.export import (
     task_results,
 )
 from helm_longctx.data.yaml_files import dump_yaml
-from helm_longctx.documents.numbers import amount, range_text
+from helm_longctx.documents.numbers import format_amount, format_range
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
@@ -36,7 +36,7 @@ from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.level import LEVEL, LEVEL_TEXT
 from helm_longctx.runs.files import STATS
-from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.records import Record
 from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.benchmark import Benchmark, Metric
 from helm_longctx.tasks.task import MAIN_METRIC
@@ -246,7 +246,7 @@ def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, An
 def _sample(
     identity: str,
     result: TaskResult,
-    asked: QuestionRecord,
+    asked: Record,
     row: Score,
     score: float,
 ) -> dict[str, Any]:
@@ -328,11 +328,13 @@ def write_eval_results(
                 interval = result.interval
                 made = (result.run.path / STATS).stat().st_mtime
                 date = datetime.fromtimestamp(made, timezone.utc)
-                ends = range_text(interval.low, interval.high)
+                ends = format_range(interval.low, interval.high)
                 notes = [f"{LEVEL_TEXT} interval {ends}, n={interval.n}"]
                 share = unread_share(result)
                 if share:
-                    notes.append(f"{amount(100 * share)} % of the answers unread")
+                    notes.append(
+                        f"{format_amount(100 * share)} % of the answers unread"
+                    )
                 if result.is_generated:
                     notes.append(
                         f"questions by {question_source(result, board.benchmark)}"

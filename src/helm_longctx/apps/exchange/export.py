@@ -17,7 +17,7 @@ from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.reading import Result, Run, Statistic, read_runs
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.files import RUN_SPEC, STATES, reading
-from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.records import Record
 from helm_longctx.runs.scores import Score, read_scored_records
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Metric
@@ -369,7 +369,7 @@ def answers(
 def _row(
     run: Run,
     about: Result,
-    asked: QuestionRecord,
+    asked: Record,
     score: Score | None,
     entry: str,
 ) -> AnswerRow:
@@ -403,7 +403,7 @@ def _row(
     )
 
 
-def answer_record(asked: QuestionRecord) -> str:
+def answer_record(asked: Record) -> str:
     """Return everything that the scorer reads in addition to the answer, as JSON.
 
     These are the references, the fields of the sample, `notes` with the judges' annotations, and `answer_prefix` with
@@ -504,7 +504,7 @@ class TaskResult:
             if metric.name in self.result.statistics:
                 yield metric, self.result.statistics[metric.name]
 
-    def answers(self) -> Iterator[tuple[QuestionRecord, Score]]:
+    def answers(self) -> Iterator[tuple[Record, Score]]:
         """Yield the answers to the task that have statistics, with these, one answer in memory at a time."""
         benchmark = self.entry.benchmark
         for asked, score in read_scored_records(self.run.path, [benchmark]):

@@ -28,7 +28,7 @@ from helm_longctx.results.boards import Suite
 from helm_longctx.results.cells import score_numbers, unread_share
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.reading import Result, Statistic
-from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.records import Record
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.groups import group_name
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
@@ -261,7 +261,7 @@ def _write_samples(path: Path, result: TaskResult) -> int:
 def _sample(
     number: int,
     result: TaskResult,
-    asked: QuestionRecord,
+    asked: Record,
     record: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return a line without responses. `doc` has the data that an import needs to score the answer again."""

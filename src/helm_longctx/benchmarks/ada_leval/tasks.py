@@ -29,8 +29,8 @@ from helm_longctx.tasks.sampling import number_name, take_sample
 from helm_longctx.tasks.task import (
     TEXTS,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -163,7 +163,7 @@ def _occur_in_sequence(digits: Iterable[str], text: str) -> bool:
     return all(digit in rest for digit in digits)
 
 
-def _can_read_designation(record: Record) -> bool:
+def _can_read_designation(record: ScorerInput) -> bool:
     """Whether an answer contains a designation."""
     count = record.get("num_choice")
     if count is None:
@@ -171,12 +171,12 @@ def _can_read_designation(record: Record) -> bool:
     return _find_designation(record["prediction"], count) is not None
 
 
-def _can_read_order(record: Record) -> bool:
+def _can_read_order(record: ScorerInput) -> bool:
     """Whether an answer has a value in JSON, or exactly one order of four."""
     return _find_order(record["prediction"]) != _NO_ORDER
 
 
-def _score_designation(record: Record) -> Scores:
+def _score_designation(record: ScorerInput) -> MetricValues:
     """Return accuracy: 1 if the answer names the accepted designation, else 0."""
     if record.get("num_choice") is None:
         return {}
@@ -184,7 +184,7 @@ def _score_designation(record: Record) -> Scores:
     return {"accuracy": float(designation in record["references"])}
 
 
-def _score_order(record: Record) -> Scores:
+def _score_order(record: ScorerInput) -> MetricValues:
     """Return accuracy: 1 if no part stands at a wrong position, else 0. Officially, missing parts are not wrong."""
     if record.get("order") is None:
         return {}

@@ -14,7 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from helm_longctx.tasks.task import Record, Scores, are_all, is_number, is_text
+from helm_longctx.tasks.task import (
+    MetricValues,
+    ScorerInput,
+    are_all,
+    is_number,
+    is_text,
+)
 
 _OPENING = re.compile("<answer>", re.IGNORECASE)
 _CLOSING = re.compile("</answer>", re.IGNORECASE)
@@ -125,7 +131,7 @@ def read_names(tagged: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def _gold_of(record: Record) -> Any:
+def _gold_of(record: ScorerInput) -> Any:
     """Return the right answer as the official row has it, or else the references: a text, or a list of several.
 
     Returns None if there is neither.
@@ -249,7 +255,7 @@ def is_answer(value: Any) -> bool:
     return is_single or _IS_ALL_TEXT(value)
 
 
-def score(record: Record, *, form: str, is_masked: bool) -> Scores:
+def score(record: ScorerInput, *, form: str, is_masked: bool) -> MetricValues:
     """Return the accuracy of an answer, or F1 of a set of names."""
     name = "f1" if form == "set" else "accuracy"
     given = _gold_of(record)
@@ -262,6 +268,6 @@ def score(record: Record, *, form: str, is_masked: bool) -> Scores:
     return {} if value is None else {name: value}
 
 
-def can_read(record: Record) -> bool:
+def can_read(record: ScorerInput) -> bool:
     """Whether an answer is between tags."""
     return bool(find_answer(record["prediction"]))

@@ -35,8 +35,8 @@ from helm_longctx.tasks.task import (
     TEXT,
     TEXTS,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -290,7 +290,7 @@ _COMPARE: dict[str, Callable[[str, str], float]] = {
 """The metrics by name: (output, reference) → 0 to 1."""
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return all metrics that need no judge. There are none without references."""
     references = record["references"]
     if not references:
@@ -302,12 +302,12 @@ def score(record: Record) -> Scores:
     return scores
 
 
-def _score_judged(record: Record) -> Scores:
+def _score_judged(record: ScorerInput) -> MetricValues:
     """Return the judge's grade, or the mean of a jury's grades, and the metrics that need no judge."""
     return {**score(record), **judge_scores(record, "judge_score", read_grade)}
 
 
-def read_grade(reply: Any) -> Scores:
+def read_grade(reply: Any) -> MetricValues:
     """Return the grade in the last line of a reply, 0 to 1; empty unless the line is `GRADE: n`, also as `8/10`."""
     text = reply.rstrip() if isinstance(reply, str) else ""
     last = text[text.rfind("\n") + 1 :].translate(_EMPHASIS).strip()
@@ -317,7 +317,7 @@ def read_grade(reply: Any) -> Scores:
     return {}
 
 
-def judge_prompt(record: Record) -> str:
+def judge_prompt(record: ScorerInput) -> str:
     """Make the judge's prompt."""
     references = (
         "\n".join(f"- {reference}" for reference in record["references"]) or "(none)"

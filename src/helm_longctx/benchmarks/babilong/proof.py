@@ -24,7 +24,7 @@ from helm_longctx.tasks.proofs import (
     Reason,
     ScoredOutputs,
 )
-from helm_longctx.tasks.task import Record
+from helm_longctx.tasks.task import ScorerInput
 
 _REPOSITORY = "booydar/babilong"
 _OF_NOTEBOOKS = "94a73a3654388649c5bf37d104eb4509308a1379"
@@ -124,7 +124,7 @@ def _read_outputs(root: DataRoot, path: str) -> ScoredOutputs:
     return ScoredOutputs(task, records)
 
 
-def _score_before(record: Record, task: str) -> float:
+def _score_before(record: ScorerInput, task: str) -> float:
     """Score an output as the official code did when the notebooks were run.
 
     Labels in the question were looked for without ignoring case, so names in the questions of qa5 counted as second

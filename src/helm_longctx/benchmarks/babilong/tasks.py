@@ -32,8 +32,8 @@ from helm_longctx.tasks.task import (
     TEXT,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
 )
@@ -147,12 +147,12 @@ def _find_labels(output: str, labels: Collection[str]) -> set[str]:
     return {label for label in labels if label in text}
 
 
-def can_read(record: Record, labels: Collection[str]) -> bool:
+def can_read(record: ScorerInput, labels: Collection[str]) -> bool:
     """Whether the scored part of an output has a label of the task."""
     return bool(_find_labels(record["prediction"], labels))
 
 
-def score_label(record: Record, labels: Collection[str]) -> Scores:
+def score_label(record: ScorerInput, labels: Collection[str]) -> MetricValues:
     """Return whether the output has exactly the labels of the target.
 
     Labels in the question are ignored, because they are never the answer. A target with a comma, as in qa8, has several

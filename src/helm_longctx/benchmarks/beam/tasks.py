@@ -43,8 +43,8 @@ from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -170,7 +170,7 @@ METRICS = (
 )
 
 
-def judge_prompts(record: Record) -> Mapping[str, str]:
+def judge_prompts(record: ScorerInput) -> Mapping[str, str]:
     """Return the judge's requests: for each item of the rubric, and of an order for each line of the answer and item.
 
     The official code asks whether a line is an item only until one is. All pairs are asked here, so that the
@@ -288,7 +288,7 @@ def align(rubric: Sequence[str], answer: str, replies: Mapping[str, str]) -> lis
     return aligned
 
 
-def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
+def score_order(rubric: Sequence[str], lines: Sequence[str]) -> MetricValues:
     """Return Kendall's tau b of the events' ranks in 0…1, F1 of the events, and the product of both.
 
     Events of equal rank, as a single one, have no tau, and then only F1 is returned.
@@ -332,7 +332,7 @@ def score_order(rubric: Sequence[str], lines: Sequence[str]) -> Scores:
     }
 
 
-def _score_replies(record: Record, replies: Any) -> Scores:
+def _score_replies(record: ScorerInput, replies: Any) -> MetricValues:
     """Score the replies of a judge. There are no scores if one of them is missing or cannot be read."""
     rubric = record["rubric"]
     if not isinstance(replies, Mapping) or not rubric:
@@ -356,7 +356,7 @@ def _score_replies(record: Record, replies: Any) -> Scores:
     return {**score_order(rubric, align(rubric, record["prediction"], replies)), **mean}
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return the score, also under the name of the question's ability."""
     if "rubric" not in record or "ability" not in record:
         return {}
@@ -368,7 +368,7 @@ def score(record: Record) -> Scores:
     return {**scores, f"judge_score_{record['ability']}": scores["judge_score"]}
 
 
-def read_reply(reply: str, record: Record) -> Scores:
+def read_reply(reply: str, record: ScorerInput) -> MetricValues:
     """Return the score in a reply about an item, or nothing if there is none."""
     value = read_item(reply)
     return {} if value is None else {"score": float(value)}

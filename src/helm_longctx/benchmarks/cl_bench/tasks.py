@@ -31,8 +31,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXT,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -67,7 +67,7 @@ def _list_rubrics(rubrics: list[Any]) -> str:
     return "\n".join(lines) or prompts.NO_RUBRICS
 
 
-def judge_prompt(record: Record) -> str | dict[str, str]:
+def judge_prompt(record: ScorerInput) -> str | dict[str, str]:
     """Make the judge's prompt; nothing is asked about an answer without text."""
     if not record["prediction"].strip():
         return {}
@@ -76,7 +76,7 @@ def judge_prompt(record: Record) -> str | dict[str, str]:
     )
 
 
-def read_grade(reply: Any) -> Scores:
+def read_grade(reply: Any) -> MetricValues:
     """Return 1 if a reply's overall score is 1, and 0 for another. A reply that is no JSON object with one has no score."""
     if not isinstance(reply, str):
         return {}
@@ -90,11 +90,11 @@ def read_grade(reply: Any) -> Scores:
     return {"judge_score": float(grade["Overall Score"] == 1)}
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return the grade, also under the name of the question's category. A judged answer without text has grade 0."""
     has_text = bool(record["prediction"].strip())
 
-    def read(reply: Any) -> Scores:
+    def read(reply: Any) -> MetricValues:
         if has_text:
             return read_grade(reply)
         return {} if reply is None else {"judge_score": 0.0}

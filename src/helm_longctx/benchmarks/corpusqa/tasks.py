@@ -35,8 +35,8 @@ from helm_longctx.tasks.task import (
     TEXT_GROUP,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
 )
@@ -149,7 +149,7 @@ def find_answer(output: str) -> str:
     return match[1].strip() if match else output.strip()
 
 
-def judge_prompt(record: Record) -> str:
+def judge_prompt(record: ScorerInput) -> str:
     """Make the user turn of the judge's prompt."""
     answer = find_answer(record["prediction"])
     return prompts.JUDGE.format(
@@ -159,7 +159,7 @@ def judge_prompt(record: Record) -> str:
     )
 
 
-def _read_verdict(reply: Any) -> Scores:
+def _read_verdict(reply: Any) -> MetricValues:
     """Return whether a reply has [[YES]] and no [[NO]]. What is no text has no score."""
     if not isinstance(reply, str):
         return {}

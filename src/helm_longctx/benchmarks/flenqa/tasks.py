@@ -26,8 +26,8 @@ from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
 )
@@ -117,7 +117,7 @@ def _find_word(output: str) -> str | None:
     return last if starts[last] >= 0 else None
 
 
-def score(record: Record, reasoned: bool) -> Scores:
+def score(record: ScorerInput, reasoned: bool) -> MetricValues:
     """Return whether the last `true` or `false` of an answer is right, and for reasoning how it uses the facts."""
     text = _normalize(record["prediction"])
     named = _find_word(record["prediction"])

@@ -27,7 +27,14 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.generated_text import count_lines, draw_lines, insert_lines
 from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE
-from helm_longctx.tasks.task import Baseline, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    Baseline,
+    Example,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
+)
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from helm_longctx.tasks.words import f1
 
@@ -449,7 +456,7 @@ _SEPARATOR = re.compile(r"[,;\n]|\band\b")
 _NUMBER = re.compile(r"\d+")
 
 
-def _score_recall(record: Record) -> Scores:
+def _score_recall(record: ScorerInput) -> MetricValues:
     """Compute the share of the codes that the answer has, and whether it has the code at each depth."""
     numbers = set(_NUMBER.findall(record["prediction"]))
     hits = []
@@ -458,7 +465,7 @@ def _score_recall(record: Record) -> Scores:
     return {"found": sum(hits) / len(hits), **dict(zip(PLACES, hits, strict=False))}
 
 
-def _score_path(record: Record) -> Scores:
+def _score_path(record: ScorerInput) -> MetricValues:
     """Compute the share of the arrows that the answer follows without a mistake, from the first right number on."""
     numbers = _NUMBER.findall(record["prediction"])
     path = record["references"]
@@ -472,7 +479,7 @@ def _score_path(record: Record) -> Scores:
     }
 
 
-def _score_towns(record: Record) -> Scores:
+def _score_towns(record: ScorerInput) -> MetricValues:
     """Compute the F1 of the towns in the answer, and whether the last number in it is their number."""
     parts = (
         part.strip(" .:-*").casefold()
@@ -492,7 +499,7 @@ def _score_towns(record: Record) -> Scores:
     }
 
 
-def _score_items(record: Record) -> Scores:
+def _score_items(record: ScorerInput) -> MetricValues:
     """Compute the share of the things that stand at their position in the answer's list."""
     items = []
     for part in record["prediction"].split(","):

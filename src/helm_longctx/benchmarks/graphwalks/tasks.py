@@ -32,8 +32,8 @@ from helm_longctx.tasks.task import (
     Baseline,
     Example,
     Loader,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
 )
@@ -313,7 +313,7 @@ _MARKUP = re.compile(r"[*`\"']")
 _CARD_LIST = re.compile(r"Final Answer: ?\[.*\]")
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Compute F1 of the nodes in the last line that is not empty, and F1 as the card's two codes do."""
     expected = {*record["references"]}
     answer = _find_list(record["prediction"])

@@ -31,8 +31,8 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.task import (
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -276,7 +276,7 @@ def _find_number(output: str) -> int | None:
     return None
 
 
-def score_number(record: Record) -> Scores:
+def score_number(record: ScorerInput) -> MetricValues:
     """Return whether the answer has the right number."""
     number = _find_number(record["prediction"])
     return {
@@ -284,7 +284,7 @@ def score_number(record: Record) -> Scores:
     }
 
 
-def read_verdict(reply: Any, record: Record) -> Scores:
+def read_verdict(reply: Any, record: ScorerInput) -> MetricValues:
     """Return whether exactly the right variables were extracted, in any order. What is no text has no score."""
     if not isinstance(reply, str):
         return {}
@@ -293,7 +293,7 @@ def read_verdict(reply: Any, record: Record) -> Scores:
     }
 
 
-def _score_variables(record: Record) -> Scores:
+def _score_variables(record: ScorerInput) -> MetricValues:
     """Return whether the variables that the judge extracted, and the variables in the last line, are right."""
     lines = record["prediction"].strip().splitlines()
     last = read_verdict(lines[-1] if lines else "", record)["judge_score"]
@@ -303,7 +303,7 @@ def _score_variables(record: Record) -> Scores:
     }
 
 
-def judge_prompt(record: Record) -> str:
+def judge_prompt(record: ScorerInput) -> str:
     """Make the extractor's prompt. The braces of its examples are filled in, too, as in the official code."""
     return prompts.EXTRACTION.format(value=record["value"], answer=record["prediction"])
 

@@ -35,8 +35,8 @@ from helm_longctx.tasks.sentences import SENTENCE_TERMS, split_words
 from helm_longctx.tasks.task import (
     TEXTS,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -143,7 +143,7 @@ _MOST_WORDS = 16000
 _MARKS = ("```json", "```python", "```", "\n", "\\")
 
 
-def judge_prompt(record: Record) -> str:
+def judge_prompt(record: ScorerInput) -> str:
     """Make the user turn of the judge's prompt. The words and punctuation marks of the text are joined by spaces."""
     checklists = record.get("checklists")
     if not checklists or not record.get("weights"):
@@ -176,7 +176,7 @@ def read_scores(reply: Any, items: int) -> list[float] | None:
     return scores if is_allowed else None
 
 
-def score_reply(weights: Sequence[float], reply: Any) -> Scores:
+def score_reply(weights: Sequence[float], reply: Any) -> MetricValues:
     """Return the weighted sum of a reply's scores, plain and rescaled, or nothing if the reply has no scores.
 
     Args:
@@ -192,7 +192,7 @@ def score_reply(weights: Sequence[float], reply: Any) -> Scores:
     return {"judge_score": total / 100, "rescaled_score": (total - 75) * 4 / 100}
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return the judge's score, and the number of words if NLTK's data is installed."""
     judged = judge_scores(
         record, "judge_score", partial(score_reply, record.get("weights") or ())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
 from helm_longctx.tasks.sentences import split_sentences
-from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.task import MetricValues, ScorerInput
 
 if TYPE_CHECKING:
     from helm_longctx.judging.entailment import EntailmentJudge
@@ -43,11 +43,11 @@ QAMPARI_METRICS = (
 _Document = Mapping[str, Any]
 
 
-def score_asqa(record: Record) -> Scores:
+def score_asqa(record: ScorerInput) -> MetricValues:
     """Compute the share of the question's parts with a short answer in the output, and the scores of the citations."""
     # Correctness is measured without citations (HELMET eval_alce.py:525); the judge gets the text with them.
     text = _remove_citations(_clean_output(record["prediction"]))
-    scores: Scores = {"length": len(text.split())}
+    scores: MetricValues = {"length": len(text.split())}
     if record.get("qa_pairs"):
         answer = normalize_answer(text)
         parts = []
@@ -59,13 +59,13 @@ def score_asqa(record: Record) -> Scores:
     return {**scores, **_citation_scores(record, scores.get("str_em"))}
 
 
-def score_qampari(record: Record) -> Scores:
+def score_qampari(record: ScorerInput) -> MetricValues:
     """Compute precision, recall and F1 of the comma-separated answers, and the scores of the citations.
 
     Each correct answer has several names.
     """
     text = _remove_citations(_clean_output(record["prediction"]))
-    scores: Scores = {"length": len(text.split())}
+    scores: MetricValues = {"length": len(text.split())}
     if record.get("answers"):
         # Only items of which nothing is left are dropped; repeated items count each time (HELMET eval_alce.py:456).
         answers = []
@@ -95,7 +95,7 @@ def score_qampari(record: Record) -> Scores:
 
 
 def judge_record(
-    record: Record, entailment: EntailmentJudge, is_shown: Callable[[int], bool]
+    record: ScorerInput, entailment: EntailmentJudge, is_shown: Callable[[int], bool]
 ) -> dict[str, Any]:
     """Judge the citations of an answer. The result is JSON data from which the scores are computed.
 
@@ -285,14 +285,14 @@ def _harmonic(one: float, other: float) -> float:
     return 0.0
 
 
-def _citation_scores(record: Record, correct: float | None) -> Scores:
+def _citation_scores(record: ScorerInput, correct: float | None) -> MetricValues:
     """Return the scores from a judge's result. Only the official judge's scores have the official names."""
     result = record.get("citations")
     if not result or "judge" not in result:
         return {}
     # Scores by different judges must not be averaged, so they have different names.
     prefix = "" if result["official"] else "judge_"
-    scores: Scores = {}
+    scores: MetricValues = {}
     for short, name in (("rec", "recall"), ("prec", "precision")):
         for suffix in ("", "_shown"):
             value = result.get(f"{name}{suffix}")

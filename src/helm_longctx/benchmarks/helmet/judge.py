@@ -18,7 +18,7 @@ from helm_longctx.judging import entailment
 from helm_longctx.judging.answer_judge import AnswerAnnotator, ModelAnnotator
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.judging.keys.client import check_judge
-from helm_longctx.tasks import DataRoot, InputError, Record
+from helm_longctx.tasks import DataRoot, InputError, ScorerInput
 from helm_longctx.tasks.sample import Sample
 
 
@@ -27,7 +27,7 @@ class RubricAnnotator(AnswerAnnotator):
 
     official = JUDGE
 
-    def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
+    def questions(self, task: str, record: ScorerInput) -> dict[str, JudgeRequest]:
         """Make the questions about an answer from the official script."""
         rubric = RUBRICS.get(task)
         if rubric is None:
@@ -38,12 +38,12 @@ class RubricAnnotator(AnswerAnnotator):
             )
         return rubric.questions(_rubric_file(task, record), record)
 
-    def digest(self, task: str, record: Record) -> str:
+    def digest(self, task: str, record: ScorerInput) -> str:
         """Return the digest of the rubric's templates."""
         return RUBRICS[task].digest(_rubric_file(task, record))
 
 
-def _rubric_file(task: str, record: Record) -> Path:
+def _rubric_file(task: str, record: ScorerInput) -> Path:
     """Return the path of the official script: in the present data root, or where it was at the time of the run."""
     # A run may be judged again on another machine, where the path in its record does not exist.
     file = _data_root() / HELMET.task(task).judge_sources["rubric"].paths[0]

@@ -25,7 +25,7 @@ from helm_longctx.benchmarks.helmet.verdicts import (
 from helm_longctx.data.fetch import ensure
 from helm_longctx.judging.check_items import Check, KnownVerdict
 from helm_longctx.judging.judge import JudgeRequest, VerdictFields
-from helm_longctx.tasks import DataRoot, InputError, JsonLines, Record
+from helm_longctx.tasks import DataRoot, InputError, JsonLines, ScorerInput
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.prompt import fill
 
@@ -44,11 +44,11 @@ class Rubric:
 
     prompts: Mapping[str, str]
     max_tokens: int
-    fields: Callable[[Record], Mapping[str, object]]
+    fields: Callable[[ScorerInput], Mapping[str, object]]
     needs: tuple[str, ...]
     read: Callable[[str, str], VerdictFields | None]
 
-    def questions(self, script: Path, record: Record) -> dict[str, JudgeRequest]:
+    def questions(self, script: Path, record: ScorerInput) -> dict[str, JudgeRequest]:
         """Make the questions about a record, by part.
 
         Args:
@@ -84,7 +84,7 @@ class Rubric:
         return hashlib.sha256(texts.encode()).hexdigest()
 
 
-def _answer(record: Record) -> dict[str, object]:
+def _answer(record: ScorerInput) -> dict[str, object]:
     # The answer is put on one line first, so that several lines are judged as a whole (HELMET
     # scripts/eval_gpt4_longqa.py).
     output = parse_output(record["prediction"].replace("\n", " "))
@@ -97,9 +97,9 @@ def _answer(record: Record) -> dict[str, object]:
 
 
 def _summary_rubric(
-    suffix: str, expert: Callable[[Record], str], *needs: str
+    suffix: str, expert: Callable[[ScorerInput], str], *needs: str
 ) -> Rubric:
-    def fields(record: Record) -> dict[str, object]:
+    def fields(record: ScorerInput) -> dict[str, object]:
         summary = record["prediction"].strip()
         points = enumerate(record["keypoints"], 1)
         keypoints = "\n".join(f"{number}. {point}" for number, point in points)
@@ -200,7 +200,7 @@ def checks(root: DataRoot) -> list[Check]:
     return checks
 
 
-_SCORERS: dict[str, Callable[[Record, Mapping[str, str]], float | None]] = {
+_SCORERS: dict[str, Callable[[ScorerInput, Mapping[str, str]], float | None]] = {
     "narrativeqa": lambda record, replies: score_answer(replies[ANSWER]).get(
         "judge_score"
     ),

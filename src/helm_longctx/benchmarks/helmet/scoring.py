@@ -16,8 +16,8 @@ from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.task import (
     TEXTS,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Shape,
     are_all,
     is_number,
@@ -45,32 +45,32 @@ RANKING_METRICS = (
 )
 
 
-def score_json_kv(record: Record) -> Scores:
+def score_json_kv(record: ScorerInput) -> MetricValues:
     """Return the better score, for each metric, of the whole output and of the line after `Corresponding value:`."""
     return _best_of_both(record, "corresponding value:")
 
 
-def score_qa(record: Record) -> Scores:
+def score_qa(record: ScorerInput) -> MetricValues:
     """Return, for each metric, the better score of the whole output and the line after `Answer:`."""
     return _best_of_both(record, "Answer:")
 
 
-def score_narrativeqa(record: Record) -> Scores:
+def score_narrativeqa(record: ScorerInput) -> MetricValues:
     """Score like `score_qa`, and add the scores from the replies of a `judge` or a `jury`, if the record has them."""
     return {**score_qa(record), **judge_scores(record, "judge_score", score_answer)}
 
 
-def score_book_summary(record: Record) -> Scores:
+def score_book_summary(record: ScorerInput) -> MetricValues:
     """Score like `score_qa`, and add the scores from the replies of a `judge` or a `jury`, if the record has them."""
     return {**score_qa(record), **_judge_summary(record)}
 
 
-def score_lexsum(record: Record) -> Scores:
+def score_lexsum(record: ScorerInput) -> MetricValues:
     """Score like `score_book_summary`, with the line after `Summary:` as the answer."""
     return {**_best_of_both(record, "Summary:"), **_judge_summary(record)}
 
 
-def _judge_summary(record: Record) -> Scores:
+def _judge_summary(record: ScorerInput) -> MetricValues:
     return judge_scores(
         record,
         "judge_f1",
@@ -78,7 +78,7 @@ def _judge_summary(record: Record) -> Scores:
     )
 
 
-def score_choice(record: Record) -> Scores:
+def score_choice(record: ScorerInput) -> MetricValues:
     """Score like `score_qa`, but also accept the letter with the option anywhere in the output."""
     scores = score_qa(record)
     if len(record["references"]) > 1:
@@ -90,12 +90,12 @@ def score_choice(record: Record) -> Scores:
     return scores
 
 
-def can_read_ranking(record: Record) -> bool:
+def can_read_ranking(record: ScorerInput) -> bool:
     """Whether an output has a number, as passages are named."""
     return re.search(r"\d", record["prediction"]) is not None
 
 
-def score_rerank(record: Record) -> Scores:
+def score_rerank(record: ScorerInput) -> MetricValues:
     """Score the ranking with trec_eval, rounded to five digits. The record's `qrels` has a grade for each passage id.
 
     Cuts go up to `passages`: the number of passages of the task's first query in the official code. Without
@@ -170,7 +170,7 @@ def _parse_ranking(output: str) -> dict[str, int]:
     return ranking
 
 
-def score_icl(record: Record) -> Scores:
+def score_icl(record: ScorerInput) -> MetricValues:
     """Score only the text after `label:`."""
     # The whole output does not count here, unlike for most other tasks (HELMET data.py:455).
     return answer_metrics(
@@ -178,7 +178,7 @@ def score_icl(record: Record) -> Scores:
     )
 
 
-def score_ruler(record: Record) -> Scores:
+def score_ruler(record: ScorerInput) -> MetricValues:
     """Return the share of answers that the output contains, regardless of case."""
     prediction = record["prediction"].lower()
     answers = record["references"]
@@ -191,7 +191,7 @@ def score_ruler(record: Record) -> Scores:
     }
 
 
-def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
+def answer_metrics(prediction: str, references: Sequence[str]) -> MetricValues:
     """Compute exact match, F1, substring exact match and ROUGE, each for the best reference.
 
     Without a reference there is no score.
@@ -206,7 +206,7 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
     golds = []
     for reference in references:
         golds.append(normalize_answer(reference))
-    scores: Scores = {
+    scores: MetricValues = {
         "exact_match": float(output in golds),
         "f1": max(f1(prediction, reference) for reference in references),
         # A reference that normalization leaves empty, such as "The", matches every text, as in HELMET (utils.py:82).
@@ -253,7 +253,7 @@ def parse_output(output: str, prefix: str = "Answer:") -> str:
     ).strip()
 
 
-def _best_of_both(record: Record, prefix: str) -> Scores:
+def _best_of_both(record: ScorerInput, prefix: str) -> MetricValues:
     raw = answer_metrics(record["prediction"], record["references"])
     text = parse_output(record["prediction"], prefix)
     if text == record["prediction"]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from helm_longctx.tasks.task import Scores
+from helm_longctx.tasks.task import MetricValues
 
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The official judge."""
@@ -52,13 +52,13 @@ def read_part(part: str, reply: Any) -> dict[str, float] | None:
     return _numbers(verdict, PARTS[part])
 
 
-def score_answer(reply: Any) -> Scores:
+def score_answer(reply: Any) -> MetricValues:
     """Compute fluency times correctness / 3; no score if the reply cannot be parsed or the result is not finite."""
     scores = _scores(lambda: _answer(_object(reply)))
     return scores if "judge_score" in scores else {}
 
 
-def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
+def score_summary(replies: Any, keypoints: Sequence[str]) -> MetricValues:
     """Compute recall of key points, precision of sentences, and their F1. F1 is 0 if the summary is not fluent.
 
     There is no score if one of the three replies cannot be parsed. As in the official code, recall and precision can be
@@ -66,7 +66,7 @@ def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
     NaN, F1 is 0, because no comparison with NaN is true. Scores that are not finite are left out.
     """
 
-    def compute() -> Scores:
+    def compute() -> MetricValues:
         fluency, points, precision = (
             _part_score(part, _object(replies[part], fenced=True)) for part in PARTS
         )
@@ -85,7 +85,7 @@ def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
     return _scores(compute)
 
 
-def _answer(verdict: Any) -> Scores:
+def _answer(verdict: Any) -> MetricValues:
     fluency, correctness = (verdict[name] for name in _ANSWER)
     # Python would repeat a text or a list as often as the other field says, and fill the memory.
     if not all(isinstance(value, int | float) for value in (fluency, correctness)):
@@ -114,7 +114,7 @@ def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
     return numbers
 
 
-def _scores(compute: Callable[[], Scores]) -> Scores:
+def _scores(compute: Callable[[], MetricValues]) -> MetricValues:
     """Return the finite scores that `compute` returns; none where the official script ends in an error."""
     try:
         scores = {}

@@ -24,7 +24,7 @@ from helm_longctx.tasks.proofs import (
     Reason,
     ScoredOutputs,
 )
-from helm_longctx.tasks.task import Record, Settings
+from helm_longctx.tasks.task import ScorerInput, Settings
 from helm_longctx.tasks.words import follows_start, tidy
 
 _REPOSITORY = "OpenBMB/InfiniteBench"
@@ -87,7 +87,7 @@ def _read_outputs(
     return ScoredOutputs(task, records)
 
 
-def _score_before_may(record: Record) -> float:
+def _score_before_may(record: ScorerInput) -> float:
     """Score an answer of `code_debug` as the official code before e60e8dc (2024-05-30) did."""
     name, letter = record["references"]
     output = record["prediction"]

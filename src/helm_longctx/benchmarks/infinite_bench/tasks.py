@@ -22,7 +22,7 @@ from helm_longctx.tasks import (
     HubFile,
     InputError,
     Message,
-    Record,
+    ScorerInput,
     words,
 )
 from helm_longctx.tasks.benchmark import read_benchmark
@@ -30,7 +30,7 @@ from helm_longctx.tasks.prompt import NO_TEMPLATE, Template
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     AnswerKind,
-    Scores,
+    MetricValues,
     Settings,
     Task,
     Variant,
@@ -211,14 +211,14 @@ def _find_function_plainly(output: str, answers: Sequence[str]) -> bool:
     return name in re.findall(r"\w+", last_line)
 
 
-def _score_debug(record: Record, compare: _Compare) -> Scores:
+def _score_debug(record: ScorerInput, compare: _Compare) -> MetricValues:
     """Return the official and the lenient accuracy of Code.Debug."""
     official = score(record, "accuracy", compare)
     lenient = score(record, "accuracy_lenient", _find_function_plainly)
     return {**official, **lenient} if official else {}
 
 
-def score(record: Record, metric: str, compare: _Compare) -> Scores:
+def score(record: ScorerInput, metric: str, compare: _Compare) -> MetricValues:
     """Return the score of an answer, if the record has a usable reference."""
     try:
         return {metric: float(compare(record["prediction"], record["references"]))}
@@ -380,7 +380,7 @@ _READS: Mapping[str, _Compare] = {
 """(output, references) → whether a scorer finds something to compare. The scorers of other tasks read every text."""
 
 
-def can_read(record: Record, name: str) -> bool:
+def can_read(record: ScorerInput, name: str) -> bool:
     """Whether a task's scorer finds something to compare in an output."""
     if name not in _READS or not record["references"]:
         return has_text(record)
@@ -456,7 +456,7 @@ def _task(
     if conversation:
         # GPT-4 repeats the first number of the expression before the values (`get_score_one_math_calc`).
         compare = partial(_count_values, skipped=1)
-    apply: Callable[..., Scores] = partial(score, metric=row.metric)
+    apply: Callable[..., MetricValues] = partial(score, metric=row.metric)
     metrics: tuple[str, ...] = (row.metric,)
     if name == "code_debug":
         apply = _score_debug

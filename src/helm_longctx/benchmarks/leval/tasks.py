@@ -29,8 +29,8 @@ from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     Variant,
@@ -177,7 +177,7 @@ def compare(output: str, reference: str) -> float:
         )
 
 
-def _score_closed(record: Record, task: str) -> Scores:
+def _score_closed(record: ScorerInput, task: str) -> MetricValues:
     """Return the exact match of an answer to a closed question."""
     return {
         "exact_match": compare(
@@ -186,7 +186,7 @@ def _score_closed(record: Record, task: str) -> Scores:
     }
 
 
-def _can_read_closed(record: Record, task: str) -> bool:
+def _can_read_closed(record: ScorerInput, task: str) -> bool:
     """Whether an answer to a closed question has a capital letter, a digit or a truth value, as the task asks for."""
     output = record["prediction"].strip()
     match task:
@@ -199,7 +199,7 @@ def _can_read_closed(record: Record, task: str) -> bool:
     return bool(output)
 
 
-def _score_words(record: Record) -> Scores:
+def _score_words(record: ScorerInput) -> MetricValues:
     """Return the F1 of the words."""
     return {
         "f1": f1(
@@ -208,7 +208,7 @@ def _score_words(record: Record) -> Scores:
     }
 
 
-def _score_summary(record: Record) -> Scores:
+def _score_summary(record: ScorerInput) -> MetricValues:
     """Return the F1 of ROUGE."""
     scores = make_rouge("rouge1", "rouge2", "rougeL").score(
         record["references"][0], record["prediction"]

@@ -38,8 +38,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -312,7 +312,7 @@ def _read_choice(prediction: str, options: Sequence[str]) -> str:
     return options[0 if mark in text else 1].lower()
 
 
-def compute_f1(record: Record) -> float:
+def compute_f1(record: ScorerInput) -> float:
     """Return the official score of an answer, which depends on the kind of the question."""
     kind = record.get("category")
     prediction = record["prediction"]
@@ -327,7 +327,7 @@ def compute_f1(record: Record) -> float:
     return _compare_stems(_find_stems(prediction), _find_stems(reference))
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return the official score, for all questions and for those of the question's kind."""
     value = compute_f1(record)
     if not record.get("category"):
@@ -417,7 +417,7 @@ class JudgePrompt(NamedTuple):
     silence: str
     system: str = ""
 
-    def write(self, record: Record) -> str:
+    def write(self, record: ScorerInput) -> str:
         """Make the user turn of the prompt on an answer."""
         kind = str(record.get("category", ""))
         return self.templates.get(kind, self.templates[""]).format(
@@ -475,14 +475,16 @@ JUDGES = {
 """The judges by the last part of the run entry."""
 
 
-def _read_verdict(reply: Any, *, read: Callable[[str | None], float | None]) -> Scores:
+def _read_verdict(
+    reply: Any, *, read: Callable[[str | None], float | None]
+) -> MetricValues:
     value = read(reply) if isinstance(reply, str) else None
     return {} if value is None else {"judge_score": value}
 
 
 def score_judged(
-    record: Record, *, read: Callable[[str | None], float | None]
-) -> Scores:
+    record: ScorerInput, *, read: Callable[[str | None], float | None]
+) -> MetricValues:
     """Return the judge's verdict, for all questions and for those of the question's kind."""
     scores = judge_scores(record, "judge_score", partial(_read_verdict, read=read))
     if "judge_score" in scores and record.get("category") in _JUDGED_KINDS:

@@ -30,8 +30,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXTS,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -55,11 +55,11 @@ _Compare = Callable[[str, str, Sequence[str]], float]
 
 
 def score(
-    record: Record,
+    record: ScorerInput,
     metric: str,
     first_line: bool,
     by_length: bool,
-) -> Scores:
+) -> MetricValues:
     """Return the score of the best reference, or nothing if it cannot be computed.
 
     Args:

@@ -33,8 +33,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXT,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -136,7 +136,7 @@ def _best_rouge_l(answers: Sequence[str], summary: str, is_chinese: bool) -> flo
     return max(score for score in scores if score is not None)
 
 
-def _score_lines(record: Record, metric: str) -> Scores:
+def _score_lines(record: ScorerInput, metric: str) -> MetricValues:
     """Return the score of an answer in lines, if the record has a reference."""
     output = record["prediction"].strip()
     answers = list(map(normalize, record["references"]))
@@ -151,7 +151,7 @@ def _score_lines(record: Record, metric: str) -> Scores:
     return _scores(record, metric, value, value == 1)
 
 
-def _score_summary(record: Record) -> Scores:
+def _score_summary(record: ScorerInput) -> MetricValues:
     """Return the mean of similarity and ROUGE-L, each with the best reference summary.
 
     Without a measured similarity, there is only ROUGE-L.
@@ -177,11 +177,11 @@ def _score_summary(record: Record) -> Scores:
 
 
 def _scores(
-    record: Record,
+    record: ScorerInput,
     metric: str,
     value: float,
     passed: bool,
-) -> Scores:
+) -> MetricValues:
     classes = (str(record.get(name, "")).lower() for name in ("language", "difficulty"))
     return {
         metric: value,

@@ -26,9 +26,9 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     TEXT,
     Example,
+    MetricValues,
     Reasoning,
-    Record,
-    Scores,
+    ScorerInput,
     Settings,
     Task,
     Variant,
@@ -140,7 +140,7 @@ def find_letter(answer: str) -> str | None:
     return None
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return whether the letter is right: for all questions, and for questions of the same difficulty and length."""
     letter = find_letter(record["prediction"])
     accuracy = float(letter in record["references"])

@@ -32,8 +32,8 @@ from helm_longctx.tasks.task import (
     TEXT,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -147,7 +147,7 @@ def _score_length(required: int, written: int) -> float:
     return 0.0
 
 
-def read_grades(reply: Any) -> Scores:
+def read_grades(reply: Any) -> MetricValues:
     """Return the grades of the six dimensions, 1 to 5 as 0 to 1, and their mean. There are none if one cannot be read.
 
     A grade outside 1 to 5 is not a grade, because the rubric does not allow it. The official code does not look at this.
@@ -172,7 +172,7 @@ def read_grades(reply: Any) -> Scores:
     return {}
 
 
-def _score_text_length(record: Record) -> Scores:
+def _score_text_length(record: ScorerInput) -> MetricValues:
     """Return the number of words, and the length score if the record has the required length."""
     written = _count_words(record["prediction"])
     required = record.get("length")
@@ -182,7 +182,7 @@ def _score_text_length(record: Record) -> Scores:
     }
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return the length score and the judge's grades: for all requests, and by class of length."""
     scores = {
         **_score_text_length(record),
@@ -196,7 +196,7 @@ def score(record: Record) -> Scores:
     return scores
 
 
-def judge_prompt(record: Record) -> str:
+def judge_prompt(record: ScorerInput) -> str:
     """Make the user turn of the judge's prompt. As in the official code, a `$RESPONSE$` in a request is replaced."""
     if "rubric" not in record:
         raise InputError(

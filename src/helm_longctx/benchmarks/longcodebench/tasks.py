@@ -27,8 +27,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     Variant,
@@ -151,7 +151,7 @@ def _unwrap(text: str) -> str:
         end -= 1
 
 
-def score(record: Record, boxed: bool) -> Scores:
+def score(record: ScorerInput, boxed: bool) -> MetricValues:
     """Return whether the answer's letter is the right one."""
     letter = _find(record, boxed)
     gold = [
@@ -160,12 +160,12 @@ def score(record: Record, boxed: bool) -> Scores:
     return {"accuracy": float(letter is not None and letter in gold)}
 
 
-def can_read(record: Record, boxed: bool) -> bool:
+def can_read(record: ScorerInput, boxed: bool) -> bool:
     """Whether an answer has a letter in the required form."""
     return _find(record, boxed) is not None
 
 
-def _find(record: Record, boxed: bool) -> str | None:
+def _find(record: ScorerInput, boxed: bool) -> str | None:
     return (find_boxed_letter if boxed else _find_letter)(record["prediction"])
 
 

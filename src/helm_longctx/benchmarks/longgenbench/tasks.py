@@ -34,8 +34,8 @@ from helm_longctx.tasks.benchmark import (
 from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.task import (
     TEXT,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -137,7 +137,7 @@ _LEAST_WORDS = 2000
 """A text counts in the official mean number of words if it has more blocks and more words than these."""
 
 
-def _split_text(record: Record) -> list[str]:
+def _split_text(record: ScorerInput) -> list[str]:
     """Split a text into its blocks. The prompt's last line is put before it, unless the text begins with an entry.
 
     Only completions are stopped at the stop sequence, so a chat's text is cut there.
@@ -160,7 +160,7 @@ def find_entries(blocks: list[str], name: str) -> dict[int, str]:
     return entries
 
 
-def judge_prompts(record: Record) -> dict[str, str]:
+def judge_prompts(record: ScorerInput) -> dict[str, str]:
     """Return the judge's prompt for each check of an entry that the text has, by kind and number of the entry."""
     entries = find_entries(_split_text(record), record["type"])
     prompts = {}
@@ -178,7 +178,7 @@ def is_yes(reply: Any) -> bool:
     return isinstance(reply, str) and "yes" in reply.lower()
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return how complete the text is, and how many checks the judge confirms, if the row has its columns."""
     if any(record.get(name) is None for name in COLUMNS):
         return {}
@@ -205,7 +205,7 @@ def score(record: Record) -> Scores:
     }
 
 
-def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
+def _score_replies(asked: list[str], checks: float, replies: Any) -> MetricValues:
     """Score the replies of one judge by part. None may be missing. A text without entries to ask about scores 0."""
     if isinstance(replies, dict):
         given = [replies.get(part) for part in asked]
@@ -223,7 +223,7 @@ def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
     return scores
 
 
-def write_entries(record: Record, tokens: int) -> str:
+def write_entries(record: ScorerInput, tokens: int) -> str:
     """Return a text with all entries."""
     words = "word " * (tokens // record["number"])
     numbers = range(1, record["number"] + 1)

@@ -26,7 +26,7 @@ from helm_longctx.tasks import (
     WebFile,
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import Example, MetricValues, ScorerInput, Settings, Task
 
 _REPOSITORY = "Dominic789654/LongGenBench"
 _COMMIT = "98458646ced747ca81a2d3023213a00a70cd7694"
@@ -181,7 +181,7 @@ _LETTER = re.compile("A|B|C|D")
 _OWN_LETTER = re.compile(r"\b[A-D]\b")
 
 
-def score_gsm8k(record: Record) -> Scores:
+def score_gsm8k(record: ScorerInput) -> MetricValues:
     """Return the share of right answers among the answered questions, and over all questions."""
     answers = find_answers(record["prediction"])
     golds = record["references"]
@@ -198,7 +198,7 @@ def score_gsm8k(record: Record) -> Scores:
     return scores
 
 
-def score_mmlu(record: Record) -> Scores:
+def score_mmlu(record: ScorerInput) -> MetricValues:
     """Return the share of right answers over all questions.
 
     The official code asks again for the questions without an answer, and loses the other answers. Here they count, and

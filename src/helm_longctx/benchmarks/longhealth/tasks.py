@@ -25,8 +25,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     Variant,
@@ -221,7 +221,7 @@ _OPTION = re.compile(r"^([A-F]): (.*)$", re.MULTILINE)
 _WORD = re.compile(r"\w{4,}")
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return whether the first letter in the required form is the right one."""
     letter = _find_letter(record["prediction"])
     named = letter or find_plain_letter(record["prediction"], "ABCDEF")

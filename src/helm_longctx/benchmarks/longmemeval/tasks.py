@@ -32,8 +32,8 @@ from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Shape,
     Task,
@@ -219,7 +219,7 @@ BY_KIND = {kind: f"judge_score_{kind.replace('-', '_')}" for kind in KINDS}
 _ABSTAINED = "judge_score_abstention"
 
 
-def judge_prompt(record: Record) -> str:
+def judge_prompt(record: ScorerInput) -> str:
     """Make the judge's prompt on an answer, without the white space around the answer."""
     if record.get("question_type") not in KINDS:
         raise InputError(f"the record has no question_type of {', '.join(KINDS)}")
@@ -234,14 +234,14 @@ def judge_prompt(record: Record) -> str:
     )
 
 
-def read_label(reply: Any) -> Scores:
+def read_label(reply: Any) -> MetricValues:
     """Return 1 if a reply contains "yes" and 0 for any other text. A reply without text has no score."""
     if not isinstance(reply, str) or not reply:
         return {}
     return {"judge_score": float("yes" in reply.lower())}
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return the judge's label: for all questions, for questions of this type, and for abstention questions."""
     scores = judge_scores(record, "judge_score", read_label)
     if "judge_score" not in scores:

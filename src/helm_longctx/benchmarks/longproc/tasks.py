@@ -35,9 +35,9 @@ from helm_longctx.tasks.sandbox import PROGRAM, check_sandbox, run
 from helm_longctx.tasks.task import (
     Baseline,
     Example,
-    Record,
+    MetricValues,
     Scorer,
-    Scores,
+    ScorerInput,
     Settings,
     are_all,
     is_text,
@@ -143,7 +143,7 @@ _BELIEF_WORDS = re.compile(
 )
 
 
-def score_html_to_tsv(record: Record) -> Scores:
+def score_html_to_tsv(record: ScorerInput) -> MetricValues:
     """Compute F1, precision and recall of a table's rows, ignoring order, case, spaces, punctuation and articles.
 
     All are 0 if the output or the reference is not a table, or if their numbers of columns differ.
@@ -202,7 +202,7 @@ def _read_table(text: str) -> list[tuple[str, ...]]:
     return values
 
 
-def score_pseudo_to_code(record: Record) -> Scores:
+def score_pseudo_to_code(record: ScorerInput) -> MetricValues:
     """Check whether the C++ of the output compiles and passes the tests. It is run, in a sandbox."""
     code = re.search(
         r"```cpp([\s\S]*)```", record["prediction"].replace("```c++", "```cpp")
@@ -213,7 +213,7 @@ def score_pseudo_to_code(record: Record) -> Scores:
     return _procedure(is_right, is_right)
 
 
-def score_path_traversal(record: Record) -> Scores:
+def score_path_traversal(record: ScorerInput) -> MetricValues:
     """Check whether the route is the expected one, and measure the share up to the end of the first wrong line."""
     route = extract_tag(record["prediction"], "Route")
     if route is None:
@@ -231,7 +231,7 @@ def score_path_traversal(record: Record) -> Scores:
     )
 
 
-def score_tom_tracking(record: Record) -> Scores:
+def score_tom_tracking(record: ScorerInput) -> MetricValues:
     """Check whether all beliefs are the expected ones, and measure the share before the first wrong one.
 
     The result is empty if no beliefs are expected but some are given, where the official code divides by zero.
@@ -264,7 +264,7 @@ def _read_beliefs(text: str) -> list[str]:
     return [belief for belief in beliefs if belief]
 
 
-def score_countdown(record: Record) -> Scores:
+def score_countdown(record: ScorerInput) -> MetricValues:
     """Check whether the equations reach the target; otherwise measure how far the search follows the expected one."""
     item = _find_item(record)
     output = record["prediction"]
@@ -287,7 +287,7 @@ def score_countdown(record: Record) -> Scores:
     return _procedure(0.0, countdown.search_accuracy(search, expected), extracted)
 
 
-def _score_travel_planning(record: Record) -> Scores:
+def _score_travel_planning(record: ScorerInput) -> MetricValues:
     """Check whether the plan has the expected cities and days; otherwise measure how far it follows the procedure."""
     item = _find_item(record)
     output = record["prediction"]
@@ -309,7 +309,7 @@ class _Evaluator(NamedTuple):
     compute: Scorer
     item: Mapping[str, Callable[[Any], bool]]
 
-    def score(self, record: Record) -> Scores:
+    def score(self, record: ScorerInput) -> MetricValues:
         """Score a record; without an item it has no scores."""
         if record.get("item") is None:
             return {}
@@ -358,7 +358,7 @@ def extract_tag(text: str, tag: str) -> str | None:
     return text[start + len(tag) + 2 : end].strip()
 
 
-def _find_item(record: Record) -> Any:
+def _find_item(record: ScorerInput) -> Any:
     """Return a record's `item`, or the `item` in it if it is a whole data point."""
     item = record["item"]
     if isinstance(item, dict):
@@ -366,7 +366,7 @@ def _find_item(record: Record) -> Any:
     return item
 
 
-def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Scores:
+def _procedure(accuracy: float, partial: float, extracted: bool = True) -> MetricValues:
     return dict(
         zip(_PROCEDURE_METRICS, (accuracy, partial, float(extracted)), strict=True)
     )

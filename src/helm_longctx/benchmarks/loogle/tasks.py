@@ -34,8 +34,8 @@ from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     has_text,
@@ -50,7 +50,7 @@ SIMILARITY = ("bleu1", "bleu4", "rouge1", "rouge2", "rougeL")
 _MATCHES = ("exact_match", "partial_match", "exact_masks", "partial_masks", "masks")
 
 
-def _score_text(record: Record, summary: bool) -> Scores:
+def _score_text(record: ScorerInput, summary: bool) -> MetricValues:
     """Return BLEU, the recall of ROUGE, and the judge's score of an answer."""
     output = record["prediction"] or "None"
     reference = record["references"][0]
@@ -113,12 +113,12 @@ def _read_masks(output: str) -> dict[Any, Any] | None:
     return given if isinstance(given, dict) else None
 
 
-def _can_read_masks(record: Record) -> bool:
+def _can_read_masks(record: ScorerInput) -> bool:
     """Whether an answer is a dictionary of names by mask."""
     return _read_masks(record["prediction"]) is not None
 
 
-def _score_cloze(record: Record) -> Scores:
+def _score_cloze(record: ScorerInput) -> MetricValues:
     """Return how many masks an answer fills in, as a share and as numbers. Their sums make the official scores.
 
     There are no scores if the reference is no JSON object of names by mask.
@@ -147,7 +147,7 @@ def _score_cloze(record: Record) -> Scores:
     return scores
 
 
-def read_verdict(reply: Any, summary: bool = False) -> Scores:
+def read_verdict(reply: Any, summary: bool = False) -> MetricValues:
     """Return the verdict `True` or `False` as 1 or 0, or a summary's grade from 0 to 100. Other replies have no score."""
     if not isinstance(reply, str):
         return {}
@@ -164,7 +164,7 @@ def read_verdict(reply: Any, summary: bool = False) -> Scores:
     return {}
 
 
-def _judge_answer(record: Record) -> str:
+def _judge_answer(record: ScorerInput) -> str:
     """Make the user turn of the judge's prompt about an answer."""
     texts = {
         "question": record["question"],
@@ -174,7 +174,7 @@ def _judge_answer(record: Record) -> str:
     return prompts.JUDGE.format(**texts)
 
 
-def _judge_summary(record: Record) -> str:
+def _judge_summary(record: ScorerInput) -> str:
     """Make the judge's prompt about a summary."""
     return prompts.JUDGE_SUMMARY.format(record["references"][0], record["prediction"])
 

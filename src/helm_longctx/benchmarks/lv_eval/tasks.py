@@ -33,10 +33,10 @@ from helm_longctx.tasks.sampling import number_name, take_sample
 from helm_longctx.tasks.task import (
     TEXT,
     TEXTS,
+    MetricValues,
     ProtocolArgument,
-    Record,
     Scorer,
-    Scores,
+    ScorerInput,
     Settings,
     Task,
     Variant,
@@ -76,7 +76,7 @@ _STOP_WORDS_ZH = frozenset(_ZH.split())
 """The same for the Chinese data sets. DuReader's ROUGE-L removes these words from both texts."""
 
 
-def _field_text(record: Record, name: str) -> str:
+def _field_text(record: ScorerInput, name: str) -> str:
     """Return a text field of a record, or an empty text if the record does not have it."""
     text = record.get(name) or ""
     if not isinstance(text, str):
@@ -84,19 +84,19 @@ def _field_text(record: Record, name: str) -> str:
     return text
 
 
-def _score_plain(record: Record, words: _Words) -> Scores:
+def _score_plain(record: ScorerInput, words: _Words) -> MetricValues:
     if not record["references"]:
         return {PLAIN: 0.0}
     return {PLAIN: f1(words(record["prediction"]), words(record["references"][0]))}
 
 
 def _score_with_gate(
-    record: Record,
+    record: ScorerInput,
     words: _Words,
     ignored: frozenset[str],
     least: float,
     always: bool,
-) -> Scores:
+) -> MetricValues:
     """Compute F1, but 0 if the output has less than the share `least` of the keywords.
 
     Args:
@@ -129,7 +129,7 @@ def _score_with_gate(
     }
 
 
-def _score_rouge_zh(record: Record) -> Scores:
+def _score_rouge_zh(record: ScorerInput) -> MetricValues:
     """Compute ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
         return {_ROUGE: 0.0}
@@ -152,7 +152,7 @@ def _remove_stop_words(spaced: str) -> str:
 _CONFUSED = "confused"
 
 
-def confusion(record: Record) -> Scores:
+def confusion(record: ScorerInput) -> MetricValues:
     """Compute `confused`: 1 if an answer comes from a confusing fact instead of the evidence, else 0.
 
     LV-Eval adds sentences to the context that resemble the evidence but are about something else ("David Beckham …
@@ -342,7 +342,7 @@ class Dataset:
         """Every name that `score` can return."""
         return (*self.scoring.names, *((_CONFUSED,) if self.confusing else ()))
 
-    def score(self, record: Record) -> Scores:
+    def score(self, record: ScorerInput) -> MetricValues:
         """Return the metrics of `scoring`, and `confused` if the data set has confusing facts."""
         return {
             **self.scoring.score(record),

@@ -27,8 +27,8 @@ from helm_longctx.tasks.task import (
     TEXT,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     Variant,
@@ -119,7 +119,7 @@ _REQUEST = re.compile(
 _REPLY = re.compile(r"\s*Assistant:(.*?)(?=\n\nUser:|\Z)", re.DOTALL)
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return the matching ratio of the texts after the random string; 0 if the output does not have that string.
 
     The last occurrence of the string in the output counts. The result is empty if the record has no answer.
@@ -139,7 +139,7 @@ def score(record: Record) -> Scores:
     }
 
 
-def can_read(record: Record) -> bool:
+def can_read(record: ScorerInput) -> bool:
     """Whether an output has the random string, without which every answer scores 0."""
     start = (record.get("answer") or "").strip()[:_HASH]
     return bool(record["prediction"].strip()) and start in record["prediction"]

@@ -33,8 +33,8 @@ from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.task import (
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     Variant,
@@ -206,7 +206,7 @@ def _make_example(
     )
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return whether an answer is right, with each tolerance."""
     gold = record["references"][0]
     scores = {}
@@ -215,7 +215,7 @@ def score(record: Record) -> Scores:
     return scores
 
 
-def _can_read(record: Record) -> bool:
+def _can_read(record: ScorerInput) -> bool:
     """Whether an answer has a text between tags, or is one without them."""
     return bool(find_answer(record["prediction"]).strip())
 

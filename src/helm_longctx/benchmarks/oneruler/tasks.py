@@ -41,8 +41,8 @@ from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
 )
@@ -404,7 +404,7 @@ _Compare = Callable[[str, Sequence[str], str], bool]
 """(output, expected answers, language) → whether the output is right."""
 
 
-def score(record: Record, compare: _Compare, language: str) -> Scores:
+def score(record: ScorerInput, compare: _Compare, language: str) -> MetricValues:
     """Return whether the output is right: the whole output, and only its first `<Answer>` if it has one."""
     output = record["prediction"]
     expected = record["references"]

@@ -28,8 +28,8 @@ from helm_longctx.tasks import (
     FileRow,
     JsonLines,
     Message,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     Types,
@@ -296,12 +296,12 @@ def _fits(role: str, texts: Sequence[tuple[str, date]]) -> bool:
     return True
 
 
-def can_read_pairs(record: Record) -> bool:
+def can_read_pairs(record: ScorerInput) -> bool:
     """Whether an answer has a pair of users."""
     return _PAIR.search(record["prediction"]) is not None
 
 
-def score_pairs(record: Record) -> Scores:
+def score_pairs(record: ScorerInput) -> MetricValues:
     """Return the F1 of the pairs in an answer, and whether it is 1, if the record has references.
 
     The references are the users of both roles. Their pairs are counted, not made: a text of 1m has 28 million.

@@ -26,7 +26,7 @@ from helm_longctx.tasks import (
     task_fields,
 )
 from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.task import MetricValues, ScorerInput
 
 _FORM = re.compile(r"Give your final answer in the form '(\w+)")
 _USERS = re.compile(r"\bIDs ([\d, ]+)\.")
@@ -158,16 +158,16 @@ _NAMED_ANSWER = re.compile(
 _REMARK = re.compile(r"(?<!\s)\s{1,9}\([^()]{0,400}\)\W{0,9}$")
 _INTEGER = re.compile(r"\b\d+\b")
 
-_Credit = Callable[[Record], float]
+_Credit = Callable[[ScorerInput], float]
 """(record) → 0…1"""
 
 
-def credit_synth(record: Record) -> float:
+def credit_synth(record: ScorerInput) -> float:
     """Return the credit of an answer to a question on classified texts."""
     return _credit_synth(_read_synth(record["prediction"]), record)
 
 
-def _credit_synth(answer: str, record: Record) -> float:
+def _credit_synth(answer: str, record: ScorerInput) -> float:
     gold = record["references"][0]
     kind = record.get("answer_type")
     if answer == gold:
@@ -198,7 +198,7 @@ def _read_synth(output: str) -> str:
     return answer
 
 
-def _can_read_synth(record: Record) -> bool:
+def _can_read_synth(record: ScorerInput) -> bool:
     """Whether the answer in an output is of the kind that is asked for: a number, date, comparison, or a few words."""
     output = record["prediction"]
     if not output.strip():
@@ -216,7 +216,7 @@ def _can_read_synth(record: Record) -> bool:
     return (has_place and is_short) or _try_credit(credit_synth, record) > 0
 
 
-def _credit_synth_lenient(record: Record) -> float:
+def _credit_synth_lenient(record: ScorerInput) -> float:
     """Return the better credit of the official reading and of a reading of plain forms."""
     answer = read_plainly(record["prediction"])
     lower = {**record, "references": [record["references"][0].lower()]}
@@ -242,7 +242,7 @@ def read_plainly(output: str) -> str:
     return _REMARK.sub("", line).strip().strip(".").strip()
 
 
-def credit_real(record: Record) -> float:
+def credit_real(record: ScorerInput) -> float:
     """Return the credit of an answer to a question on transcripts."""
     gold = _read_value(record["references"][0])
     answer = read_real(record["prediction"])
@@ -282,7 +282,7 @@ def find_box(output: str) -> str | None:
     return match[1] if match else None
 
 
-def _can_read_real(record: Record) -> bool:
+def _can_read_real(record: ScorerInput) -> bool:
     """Whether an output has a box; without one only a text that is the whole output can be right."""
     output = record["prediction"]
     is_boxed = find_box(output) is not None
@@ -326,7 +326,9 @@ def is_date(answer: str, gold: str) -> bool:
     ] * len(_MISSING)
 
 
-def score(record: Record, credit: _Credit, lenient: _Credit | None = None) -> Scores:
+def score(
+    record: ScorerInput, credit: _Credit, lenient: _Credit | None = None
+) -> MetricValues:
     """Return the metrics of an answer, with the lenient credit if there is one. Without a reference there are none."""
     if not record.get("references"):
         return {}
@@ -337,7 +339,7 @@ def score(record: Record, credit: _Credit, lenient: _Credit | None = None) -> Sc
     return scores
 
 
-def _try_credit(credit: _Credit, record: Record) -> float:
+def _try_credit(credit: _Credit, record: ScorerInput) -> float:
     """Return a credit, 0 if the answer cannot be read."""
     try:
         return float(credit(record))

@@ -13,7 +13,14 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITY
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import TEXT_GROUP, Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import (
+    TEXT_GROUP,
+    Example,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
+)
 
 _PATTERN = "*.txt"
 
@@ -63,7 +70,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         )
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return nothing: the score is made of log-probabilities."""
     return {}
 

@@ -48,8 +48,8 @@ from helm_longctx.tasks.task import (
     AnswerKind,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
 )
@@ -487,7 +487,7 @@ def shuffle(items: Sequence[_Item], seed: int) -> list[_Item]:
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
-def score_all(record: Record) -> Scores:
+def score_all(record: ScorerInput) -> MetricValues:
     """Return the share of the answers that the output contains, ignoring case (`string_match_all`)."""
     hits = _hits(record)
     if hits:
@@ -495,7 +495,7 @@ def score_all(record: Record) -> Scores:
     return {}
 
 
-def score_any(record: Record) -> Scores:
+def score_any(record: ScorerInput) -> MetricValues:
     """Return whether the output contains one of the answers, ignoring case (`string_match_part`)."""
     hits = _hits(record)
     if hits:
@@ -503,7 +503,7 @@ def score_any(record: Record) -> Scores:
     return {}
 
 
-def _hits(record: Record) -> list[bool]:
+def _hits(record: ScorerInput) -> list[bool]:
     output = _CONTROL.sub("\n", record["prediction"].strip()).strip().lower()
     hits = []
     for answer in record["references"]:

@@ -23,8 +23,8 @@ from helm_longctx.tasks import (
     TEXTS,
     InputError,
     Message,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Template,
     generation,
     is_text,
@@ -511,8 +511,8 @@ def _read_box(output: str) -> str | None:
 
 
 def _score_match(
-    record: Record, combine: Callable[[str, Sequence[str]], float]
-) -> Scores:
+    record: ScorerInput, combine: Callable[[str, Sequence[str]], float]
+) -> MetricValues:
     """Return the match of the references, if there are any."""
     references = record["references"]
     if references:
@@ -520,12 +520,12 @@ def _score_match(
     return {}
 
 
-def _can_read_letter(record: Record) -> bool:
+def _can_read_letter(record: ScorerInput) -> bool:
     """Whether an output gives a letter as its answer."""
     return read_letter(record["prediction"]) is not None
 
 
-def _score_letter(record: Record) -> Scores:
+def _score_letter(record: ScorerInput) -> MetricValues:
     """Return whether the output gives the right letter, if there is a reference."""
     references = record["references"]
     if not references:

@@ -45,8 +45,8 @@ from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
     are_all,
@@ -229,7 +229,7 @@ MEASURES = {
 }
 
 
-def score(record: Record, subtask: str, by_turn: bool) -> Scores:
+def score(record: ScorerInput, subtask: str, by_turn: bool) -> MetricValues:
     """Return the score of an answer, if it can be computed.
 
     Args:

@@ -20,8 +20,8 @@ from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
     Example,
-    Record,
-    Scores,
+    MetricValues,
+    ScorerInput,
     Settings,
     Task,
 )
@@ -65,11 +65,11 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             )
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Return ROUGE's F1 with the best of the summaries, for each kind of ROUGE alone."""
     rouge = make_rouge("rouge1", "rouge2", "rougeL", stems=True)
     output = record["prediction"].strip()
-    best: Scores = {}
+    best: MetricValues = {}
     for reference in record["references"]:
         for name, value in rouge.score(reference.strip(), output).items():
             best[name] = max(best.get(name, 0.0), value.fmeasure)

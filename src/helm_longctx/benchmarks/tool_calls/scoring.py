@@ -14,10 +14,10 @@ from helm_longctx.benchmarks.tool_calls.calls import (
 )
 from helm_longctx.benchmarks.tool_calls.prompts import NO_CALL
 from helm_longctx.errors import InputError
-from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.task import MetricValues, ScorerInput
 
 
-def score(record: Record) -> Scores:
+def score(record: ScorerInput) -> MetricValues:
     """Compare the calls of an answer with the right one.
 
     An answer is right if it has the right call and no other, or `NO_CALL` and no call where none is right. `name` and
@@ -27,7 +27,7 @@ def score(record: Record) -> Scores:
     prediction = record["prediction"]
     calls = read_calls(prediction, tools)
     reference = record["references"][0]
-    scores: Scores = {}
+    scores: MetricValues = {}
     if calls:
         scores["valid"] = float(all(_is_valid_call(call, tools) for call in calls))
     if reference == NO_CALL:
@@ -57,7 +57,7 @@ def _is_valid_call(call: Call, tools: Sequence[Mapping[str, Any]]) -> bool:
     return False
 
 
-def can_read(record: Record) -> bool:
+def can_read(record: ScorerInput) -> bool:
     """Whether an answer has a call, or says that there is none."""
     prediction = record["prediction"]
     return NO_CALL in prediction or bool(read_calls(prediction))

@@ -1,6 +1,8 @@
-"""Makes calls to models and judges at the same time, for runs with and without programs, judges and checks.
+"""Makes calls to models and judges at the same time, for runs with and without programs, judges, checks and batches.
 
-The calls are made in daemon threads. They block neither Ctrl-C nor the end of the process.
+The calls are made in daemon threads. They block neither Ctrl-C nor the end of the process. When the loop that waits for
+them ends with an error, they are cancelled: what is in flight may be answered, and nothing else is sent, also not by
+calls that they have made in their turn.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
+from contextvars import ContextVar
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Generic, TypeVar
 
 SETTLE = 10.0
@@ -23,26 +26,82 @@ _Item = TypeVar("_Item")
 _Value = TypeVar("_Value")
 
 
+class CancelledError(Exception):
+    """Nobody waits for the call any more, so it may send no further request."""
+
+
+class _Cancellation:
+    """Whether the calls of a pool are cancelled.
+
+    Args:
+        parent: the cancellation of the call that has made the pool, if a call has made it.
+    """
+
+    def __init__(self, parent: _Cancellation | None):
+        self._parent = parent
+        self._event = Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    @property
+    def is_set(self) -> bool:
+        return self._event.is_set() or (
+            self._parent is not None and self._parent.is_set
+        )
+
+
+_cancellation: ContextVar[_Cancellation | None] = ContextVar(
+    "cancellation", default=None
+)
+"""The cancellation of the call that this thread makes."""
+
+
+def is_cancelled() -> bool:
+    """Whether the call that this thread makes is cancelled. Code that no pool calls never is."""
+    cancellation = _cancellation.get()
+    return cancellation is not None and cancellation.is_set
+
+
+def check_cancellation() -> None:
+    """Raise a `CancelledError` if the call that this thread makes is cancelled. It stands before each request."""
+    if is_cancelled():
+        raise CancelledError
+
+
 def call_all(
-    function: Callable[[_Item], _Value], items: Sequence[_Item], parallelism: int
+    function: Callable[[_Item], _Value],
+    items: Sequence[_Item],
+    parallelism: int,
+    limit: float | None = None,
+    late: Callable[[_Item], _Value] | None = None,
 ) -> list[_Value]:
     """Call a function with each item, several at the same time, and return the values in the order of the items.
 
     After an error or Ctrl-C no other call begins. What is in flight is paid for, so it may end within `SETTLE` seconds.
 
+    Args:
+        limit: seconds that a call may take, or None for no limit.
+        late: returns the value of a call that takes longer. It is needed with a limit.
+
     Raises:
+        CancelledError: this is itself a call of a pool, and it is cancelled.
         Exception: of the function.
     """
     values: dict[int, _Value] = {}
     waiting = list(enumerate(items))[::-1]
-    with closing(WorkerPool(function, None)) as calls:
+    with closing(WorkerPool(function, limit)) as calls:
         try:
             while waiting or calls:
+                check_cancellation()
                 while waiting and len(calls) < parallelism:
                     calls.start(*waiting.pop())
                 for number, call in calls.wait():
-                    assert call is not None  # there is no time limit
-                    values[number] = call.result()
+                    if call is None:
+                        assert late is not None
+                        values[number] = late(items[number])
+                    else:
+                        values[number] = call.result()
         except BaseException:
             calls.settle(SETTLE)
             raise
@@ -63,6 +122,7 @@ class WorkerPool(Generic[_Item, _Value]):
         self._items: SimpleQueue[tuple[int, _Item] | None] = SimpleQueue()
         self._finished: SimpleQueue[tuple[int, Future[_Value]] | None] = SimpleQueue()
         self._threads = self._idle_threads = 0
+        self._cancellation = _Cancellation(_cancellation.get())
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -97,7 +157,8 @@ class WorkerPool(Generic[_Item, _Value]):
         self._finished.put(None)
 
     def settle(self, seconds: float) -> None:
-        """Wait until the calls in flight have finished, but at most so many seconds."""
+        """Cancel the calls, and wait until those in flight have finished, but at most so many seconds."""
+        self._cancellation.set()
         end = time.monotonic() + seconds
         while self._starts and (left := end - time.monotonic()) > 0:
             list(self._take(left))
@@ -127,6 +188,8 @@ class WorkerPool(Generic[_Item, _Value]):
             yield number, future
 
     def _work(self) -> None:
+        # Each thread has a context of its own.
+        _cancellation.set(self._cancellation)
         while (call := self._items.get()) is not None:
             number, item = call
             future: Future[_Value] = Future()

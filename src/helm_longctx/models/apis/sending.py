@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -22,7 +23,6 @@ from tenacity import (
     RetryCallState,
     Retrying,
     retry_if_result,
-    sleep_using_event,
     stop_after_attempt,
     wait_exponential,
     wait_random,
@@ -52,6 +52,7 @@ from helm_longctx.helm_api import (
     RequestResult,
 )
 from helm_longctx.helm_log import helm_log
+from helm_longctx.models.apis.calls import TICK, CancelledError, is_cancelled
 from helm_longctx.models.apis.protocol import cut_reply
 from helm_longctx.models.results import add_facts, facts_of, failure_of, make_failure
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
@@ -344,10 +345,6 @@ _LONGEST_WAIT = 80.0
 """Largest number of seconds between two attempts."""
 
 
-class _RunStoppedError(Exception):
-    """The run has ended; no further request is sent."""
-
-
 @dataclass(frozen=True)
 class Retries:
     """How often and after what a request is sent again.
@@ -420,7 +417,7 @@ class Sender:
             stop=stop_after_attempt(retries.tries),
             wait=wait_exponential(retries.first_wait, _LONGEST_WAIT)
             + wait_random(0, retries.first_wait),
-            sleep=sleep_using_event(self._stopped),
+            sleep=self._sleep,
             retry=retry_if_result(retries.may_help),
             before_sleep=self._log_limit,
             # After the last attempt the failure is the result, instead of tenacity's own error.
@@ -432,7 +429,7 @@ class Sender:
 
         Raises:
             InputError: a client got bad input.
-            RunStoppedError: `stop` was called.
+            CancelledError: `stop` was called, or nobody waits for the call any more.
         """
         return self._attempts(self._attempt, request)
 
@@ -442,8 +439,14 @@ class Sender:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return self._stopped.is_set()
+        """Whether `stop` was called, or the call that this thread makes is cancelled."""
+        return self._stopped.is_set() or is_cancelled()
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait between two attempts, but not longer than the run or the call goes on."""
+        end = time.monotonic() + seconds
+        while not self.is_stopped and (left := end - time.monotonic()) > 0:
+            self._stopped.wait(min(left, TICK))
 
     def _log_limit(self, state: RetryCallState) -> None:
         """Log rate limits of a server: the first, second, fourth and so on, so that the log stays short."""
@@ -461,7 +464,7 @@ class Sender:
 
     def _attempt(self, request: Request) -> Attempt:
         if self.is_stopped:
-            raise _RunStoppedError
+            raise CancelledError
         with _quiet_clients():
             attempt = try_once(self._send, request)
         if attempt.result.success:

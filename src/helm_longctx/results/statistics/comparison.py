@@ -508,7 +508,7 @@ def compare_intervals(one: Interval, other: Interval) -> Comparison:
     effect = Interval(
         mean, mean - below - step, mean + above + step, min(one.n, other.n)
     )
-    return Comparison(effect, two_sided(z))
+    return Comparison(effect, two_sided_p_value(z))
 
 
 def compare_intervals_with_failures(
@@ -657,7 +657,9 @@ def _compare(
     # The normal approximation of the sign-flip test: a difference is rejected if its distance from the mean, divided by
     # the root of the sum of the clusters' squares around it, is above the normal quantile. With few clusters no
     # difference can be rejected at a high level, so the statistic is limited.
-    p_value = two_sided(min(abs(mean) / math.sqrt(variance), 1 / math.sqrt(spread)))
+    p_value = two_sided_p_value(
+        min(abs(mean) / math.sqrt(variance), 1 / math.sqrt(spread))
+    )
     if looks:
         p_value = 2 * min(0.5, p_value_of_looks(p_value / 2, looks, FIRST_OF_ROUNDS))
         quantile = quantile_of(level_of_look(looks, SIGNIFICANCE / 2, FIRST_OF_ROUNDS))
@@ -699,7 +701,7 @@ def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
     return np.asarray(squares + PSEUDO * typical / (weight + _PRIOR))
 
 
-def two_sided(z: float) -> float:
+def two_sided_p_value(z: float) -> float:
     """Return the two-sided p-value of a standard normal statistic of at least 0."""
     return 2 * upper_tail(z)
 

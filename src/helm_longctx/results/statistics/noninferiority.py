@@ -344,7 +344,7 @@ def fewest_clusters(margin: float, error: float) -> int:
     return _smallest(is_enough, 1)
 
 
-def clusters_needed(
+def count_needed_clusters(
     cells: Cells,
     changed: float,
     margin: float,

@@ -3,16 +3,29 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import UNKNOWN_PROBLEM, Failure, Problem, failure_of_error
+from helm_longctx.failures import (
+    UNKNOWN_PROBLEM,
+    Failure,
+    FailureError,
+    Problem,
+    failure_of_error,
+)
 from helm_longctx.helm_api import (
     BlackHoleCacheBackendConfig,
     LocalContext,
@@ -26,6 +39,7 @@ from helm_longctx.models.apis.batches import (
     Service,
     is_missing,
 )
+from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.results import failure_of
 from helm_longctx.redaction.abbreviation import abbreviate
@@ -46,7 +60,16 @@ from helm_longctx.runs.ledger import NAME, BatchPart, Ledger
 _log = logging.getLogger(__name__)
 
 _POLL = 30.0
-"""Seconds between two checks of the batches' states."""
+"""Seconds between two looks at the batches."""
+
+_LONGEST_POLL = 600.0
+"""Most seconds between two looks. The wait doubles while the provider says nothing about any batch."""
+
+_LOOKS = 8
+"""How many batches are looked at at the same time."""
+
+_LOOK_LIMIT = 300.0
+"""Seconds that a look at a batch may take, with the attempts of the provider's package."""
 
 _Keep = Callable[[str, Body, RequestResult], None]
 """Stores an answer: the request's name, the reply, and the result that was read from it."""
@@ -70,6 +93,14 @@ class _BatchState:
     done: int = 0
     is_ended: bool = False
     problem: Problem = UNKNOWN_PROBLEM
+
+
+class _Look(NamedTuple):
+    """A batch whose state the provider is asked for, and the service that asks."""
+
+    run: Path
+    part: BatchPart
+    service: Service
 
 
 class _Problems:
@@ -141,12 +172,12 @@ class Batches:
     def states(self) -> Iterator[_BatchState]:
         """Yield the states of all created batches. Raises an `InputError` at the end if a provider or record fails."""
         problems = _Problems()
+        states = self._look(problems)
         for run, part in self._parts(problems):
-            state = _BatchState(run, part, "error")
-            with problems.catch(run, [part]):
-                state = self._state(run, part)
-            if not part.is_absent:
-                yield state
+            if part.failures is not None:
+                yield _describe_end(run, part, part.failures)
+            elif not part.is_absent:
+                yield states.get(part.id, _BatchState(run, part, "error"))
         problems.report(self._suite)
 
     def collect(self, forget: bool = False) -> None:
@@ -175,7 +206,8 @@ class Batches:
         with stoppable(
             lambda: "what was collected is kept; run the same command again to continue"
         ):
-            self._collect(problems)
+            known = self._collect(problems)
+            seconds = _POLL
             first = set(problems.errors)
             with tqdm(
                 total=sum(waiting.values()),
@@ -183,11 +215,13 @@ class Batches:
                 disable=None,
             ) as bar:
                 while open_parts := self._open_parts(problems):
-                    self._show(bar, len(open_parts))
-                    time.sleep(_POLL)
-                    self._collect(problems)
+                    _show_progress(bar, open_parts, known)
+                    time.sleep(seconds)
+                    seen = self._collect(problems)
+                    known |= seen
+                    seconds = _POLL if seen else min(2 * seconds, _LONGEST_POLL)
                     for error in problems.pop_passing(first):
-                        _log.warning("%s; asking again in %g seconds", error, _POLL)
+                        _log.warning("%s; asking again in %g seconds", error, seconds)
         ended = []
         for _, part in self._parts(problems):
             if part.id in waiting:
@@ -212,9 +246,10 @@ class Batches:
         """Cancel batches that have not ended, and return their number. Raises an `InputError` if one is refused."""
         problems = _Problems()
         number = 0
+        states = self._look(problems)
         for run, part in self._open_parts(problems):
             with problems.catch(run, [part]):
-                if part.batch and not self._state(run, part).is_ended:
+                if part.batch and not states[part.id].is_ended:
                     with wrap_provider_errors(
                         f"batch {part.batch} cannot be cancelled"
                     ):
@@ -247,64 +282,44 @@ class Batches:
             return self._judges.client(part.deployment)
         return find_client(self._context, part.deployment)
 
-    def _state(self, run: Path, part: BatchPart) -> _BatchState:
-        if part.failures is not None:
-            answered = len(part.requests) - sum(part.failures.values())
-            return _BatchState(
-                run=run,
-                part=part,
-                state="collected",
-                done=answered,
-                is_ended=True,
-            )
-        if part.batch is None:
-            return _BatchState(run, part, "unknown")
-        with wrap_provider_errors(f"batch {part.batch} of {part.deployment}"):
-            try:
-                progress = self._service(run, part).progress(part)
-            except LostResultsError:
-                return _BatchState(
-                    run=run,
-                    part=part,
-                    state="gone",
-                    done=0,
-                    is_ended=True,
-                )
-        return _BatchState(
-            run=run,
-            part=part,
-            state=progress.state,
-            done=progress.done,
-            is_ended=progress.is_ended,
-            problem=progress.problem,
-        )
+    def _look(self, problems: _Problems) -> dict[str, _BatchState]:
+        """Return the states of the open batches by the parts' identifiers, without those that cannot be asked for.
 
-    def _show(self, bar: Any, batches: int) -> None:
-        states: list[_BatchState] = []
-        with suppress(InputError):  # the next collection reports it
-            for state in self.states():
-                if state.part.is_open:
-                    states.append(state)
-        bar.n = bar.total - sum(
-            len(state.part.requests) - state.done for state in states
+        Several are asked for at the same time, and each has a limit: a suite can have hundreds, and they can be with
+        several providers, of which one may hang.
+        """
+        states = {}
+        looks = []
+        for run, part in self._open_parts(problems):
+            if part.batch is None:
+                states[part.id] = _BatchState(run, part, "unknown")
+                continue
+            # Clients are made here and not in the threads, because HELM's context keeps one for each deployment.
+            with problems.catch(run, [part]):
+                looks.append(_Look(run, part, self._service(run, part)))
+        outcomes = call_all(
+            _ask_or_fail,
+            looks,
+            _LOOKS,
+            limit=_LOOK_LIMIT,
+            late=_describe_late,
         )
-        counts = Counter(state.state for state in states)
-        bar.set_postfix_str(
-            ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-        )
-        # There is no bar if standard error is not a terminal.
-        if bar.disable:
-            _log.info(
-                "%d of %d requests done, %d batches have not ended",
-                bar.n,
-                bar.total,
-                batches,
-            )
+        for look, outcome in zip(looks, outcomes, strict=True):
+            with problems.catch(look.run, [look.part]):
+                if isinstance(outcome, Exception):
+                    raise outcome
+                states[look.part.id] = outcome
+        return states
 
-    def _collect(self, problems: _Problems, forget: bool = False) -> None:
-        for run in dict.fromkeys(run for run, _ in self._open_parts(problems)):
+    def _collect(
+        self, problems: _Problems, forget: bool = False
+    ) -> dict[str, _BatchState]:
+        """Collect what has ended. Returns the states that are known, by the parts' identifiers."""
+        runs = dict.fromkeys(run for run, _ in self._open_parts(problems))
+        states = self._look(problems)
+        for run in runs:
             with problems.catch(run), lock_run(run), Ledger(run) as ledger:
-                self._collect_run(run, ledger, problems)
+                self._collect_run(run, ledger, states, problems)
                 for part in ledger.open_parts if forget else ():
                     if (error := problems.errors.get(part.id)) and _is_final(error):
                         ledger.set_collected(
@@ -313,11 +328,13 @@ class Batches:
                         del problems.errors[part.id]
                         lost = f"{len(part.requests)} answers are given up, and their requests can be sent again"
                         _log.warning(f"{error}; {lost}")
+        return states
 
     def _collect_run(
         self,
         run: Path,
         ledger: Ledger,
+        states: Mapping[str, _BatchState],
         problems: _Problems,
     ) -> None:
         parts = []
@@ -331,19 +348,23 @@ class Batches:
             with problems.catch(run, doubtful):
                 settle(ledger, receiver, self._service(run, doubtful[0]))
         for part in ledger.open_parts:
-            if not problems.concern(run, part):
-                with problems.catch(run, [part]):
-                    self._collect_part(run, part, ledger)
+            if problems.concern(run, part) or part.batch is None:
+                continue
+            with problems.catch(run, [part]):
+                state = states.get(part.id)
+                if state is None or state.part.batch is None:
+                    # Its identifier was only found now.
+                    state = _ask_state(_Look(run, part, self._service(run, part)))
+                if state.is_ended:
+                    self._collect_part(run, part, state, ledger)
 
     def _collect_part(
         self,
         run: Path,
         part: BatchPart,
+        state: _BatchState,
         ledger: Ledger,
     ) -> None:
-        state = self._state(run, part)
-        if not state.is_ended:
-            return
         what = f"the results of batch {part.batch} of {part.deployment} cannot be read"
         with self._keep(run, part) as keep, wrap_provider_errors(what):
             tally = _Tally(part, self._client(part), keep)
@@ -366,6 +387,94 @@ class Batches:
                     None if journal.get(name) else journal.add(name, result)
                 )
             )
+
+
+def _describe_end(
+    run: Path, part: BatchPart, failures: Mapping[str, int]
+) -> _BatchState:
+    return _BatchState(
+        run=run,
+        part=part,
+        state="collected",
+        done=len(part.requests) - sum(failures.values()),
+        is_ended=True,
+    )
+
+
+def _ask_state(look: _Look) -> _BatchState:
+    """Ask the provider for the state of a batch.
+
+    Raises:
+        InputError: it cannot be asked.
+        OSError: a file of requests cannot be read.
+    """
+    run, part, service = look
+    with wrap_provider_errors(_name_batch(part)):
+        try:
+            progress = service.progress(part)
+        except LostResultsError:
+            return _BatchState(
+                run=run,
+                part=part,
+                state="gone",
+                done=0,
+                is_ended=True,
+            )
+    return _BatchState(
+        run=run,
+        part=part,
+        state=progress.state,
+        done=progress.done,
+        is_ended=progress.is_ended,
+        problem=progress.problem,
+    )
+
+
+def _ask_or_fail(look: _Look) -> _BatchState | Exception:
+    """Ask for a state, and return an error, because it must not end the looks at other batches."""
+    try:
+        return _ask_state(look)
+    except (InputError, OSError) as error:
+        return error
+
+
+def _describe_late(look: _Look) -> ProviderError:
+    """Return the error for a look that took too long."""
+    error = ProviderError(
+        f"{_name_batch(look.part)}: no reply within {_LOOK_LIMIT:g} seconds"
+    )
+    error.__cause__ = FailureError(Failure.TEMPORARY, "no reply")
+    return error
+
+
+def _name_batch(part: BatchPart) -> str:
+    return f"batch {part.batch} of {part.deployment}"
+
+
+def _show_progress(
+    bar: Any,
+    parts: Sequence[tuple[Path, BatchPart]],
+    states: Mapping[str, _BatchState],
+) -> None:
+    """Show how many requests are done, and how many open batches are in which state."""
+    undone = 0
+    counts = Counter[str]()
+    for _, part in parts:
+        state = states.get(part.id)
+        undone += len(part.requests) - (state.done if state else 0)
+        counts[state.state if state else "error"] += 1
+    bar.n = bar.total - undone
+    bar.set_postfix_str(
+        ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    )
+    # There is no bar if standard error is not a terminal.
+    if bar.disable:
+        _log.info(
+            "%d of %d requests done, %d batches have not ended",
+            bar.n,
+            bar.total,
+            len(parts),
+        )
 
 
 _PASSING = (Failure.TEMPORARY, Failure.UNREACHABLE)

@@ -35,7 +35,7 @@ from helm_longctx.tasks import (
 from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import TextCutter
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.task import Example, Record, Scores, Settings, Task
+from helm_longctx.tasks.task import Example, MetricValues, ScorerInput, Settings, Task
 
 _RELEASE = Release(
     "princeton-nlp/HELMET",
@@ -159,12 +159,12 @@ _FINAL_LIST = re.compile(r"final answer: ?\[([^\]]*)\]?", re.IGNORECASE)
 _ANY_LIST = re.compile(r"\[([^\]]*)\]?")
 
 
-def score_json_kv(record: Record) -> Scores:
+def score_json_kv(record: ScorerInput) -> MetricValues:
     """Score the whole output; the published task also scores the line after its prefix."""
     return answer_metrics(record["prediction"], record["references"])
 
 
-def _score_graphwalk(record: Record) -> Scores:
+def _score_graphwalk(record: ScorerInput) -> MetricValues:
     """Compute F1 of the nodes in the list after "Final Answer:", or else in the first list.
 
     A repeated node lowers the precision.
@@ -188,7 +188,7 @@ def _score_graphwalk(record: Record) -> Scores:
     return {"f1": 2 * (recall * precision) / (recall + precision)}
 
 
-def score_choice(record: Record) -> Scores:
+def score_choice(record: ScorerInput) -> MetricValues:
     """Return the better score of the whole output and of the line after the prefix.
 
     The substring match is for the whole output.

@@ -258,7 +258,7 @@ class _AnthropicBatches(batches.Service):
             batch = self._bulk.post(
                 "/v1/messages/batches", cast_to=MessageBatch, content=file
             )
-        return str(batch.id)
+            return batches.check_type(batch.id, str)
 
     def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
         """Look for a batch of the same time and size. When it has ended, its results show whether it is the part's.

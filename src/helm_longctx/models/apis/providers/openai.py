@@ -442,7 +442,7 @@ class _OpenAIBatches(batches.Service):
                 input_file_id=uploaded.id,
                 metadata={_TAG: part.id},
             )
-        return str(batch.id)
+            return batches.check_type(batch.id, str)
 
     def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
         """Look for the batch that has the part's identifier in its metadata."""
@@ -477,7 +477,7 @@ class _OpenAIBatches(batches.Service):
             is_ended
             and done
             and not has_file
-            and batches.can_results_come(part, _ended(batch))
+            and batches.can_results_come(part, _end_time(batch))
         ):
             return batches.BatchProgress(
                 batches.STORING, False, done, len(part.requests), problem
@@ -503,7 +503,7 @@ class _OpenAIBatches(batches.Service):
                     raise
                 # The batch was found, so address and key are right: the file is not there yet, or has expired.
                 has_answers = bool(counts) and counts.completed + counts.failed > 0
-                if has_answers and batches.can_results_come(part, _ended(batch)):
+                if has_answers and batches.can_results_come(part, _end_time(batch)):
                     raise batches.ResultsNotReadyError(part.batch) from error
                 raise batches.LostResultsError from error
 
@@ -595,7 +595,7 @@ class _BatchFiles(batches.Service):
         return path, path.with_suffix(".results.jsonl")
 
 
-def _ended(batch: Any) -> float | None:
+def _end_time(batch: Any) -> float | None:
     """Return when a batch ended, in seconds since 1970, if the provider says it."""
     times = (batch.completed_at, batch.cancelled_at, batch.expired_at, batch.failed_at)
     return next(filter(None, times), None)
