@@ -9,8 +9,11 @@ from pathlib import Path
 from tests.mutants.measuring import MeasuredFile
 from tests.mutants.rooms import PACKAGE, TABLES
 
-BUDGET = 60
-"""Processor seconds of the tests of a mutant. A file that would need more is left out."""
+BUDGET = 40
+"""Processor seconds of the tests that execute the statement. A file that would need more is left out."""
+
+REST_BUDGET = 15
+"""Processor seconds of the other tests of the same files."""
 
 
 def choose_tests(path: Path, line: int, files: Collection[MeasuredFile]) -> list[str]:
@@ -48,6 +51,7 @@ def choose_tests(path: Path, line: int, files: Collection[MeasuredFile]) -> list
             break
         names += tests
         left -= seconds
+    left = float(REST_BUDGET)
     for _, file_path, tests in chosen:
         file = by_path[file_path]
         others = [test for test in file.lines if test not in tests]
