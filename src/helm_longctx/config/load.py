@@ -20,8 +20,8 @@ from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
 from ruamel.yaml.error import YAMLError
 
 from helm_longctx.config.schema import (
-    BAD_ENTRY,
     BAD_KEY,
+    BAD_TEXT,
     MOST_INSTANCES,
     NO_VALUE,
     ConfigSection,
@@ -210,7 +210,7 @@ def _explain(details: Any) -> tuple[KeyPath, str]:
     context = details.get("ctx") or {}
     if details["type"] == BAD_KEY:
         return (*path, context["key"]), f" {context['message']}"
-    if details["type"] == BAD_ENTRY:
+    if details["type"] == BAD_TEXT:
         return path, f": {context['message']}"
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
