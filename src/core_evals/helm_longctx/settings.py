@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from core_evals.helm_longctx.medical import MEDICAL, MedicalTask
-from helm_longctx.config.load import Options, load_config
+from helm_longctx.config.load import load_config
+from helm_longctx.config.options import Options
 from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError, bad_argument, list_choices
 from helm_longctx.judging.keys.client import FAMILIES, family_of

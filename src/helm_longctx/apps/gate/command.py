@@ -22,7 +22,7 @@ from helm_longctx.apps.gate.gate import (
     read_looks,
 )
 from helm_longctx.config.estimates import print_estimates
-from helm_longctx.config.load import (
+from helm_longctx.config.options import (
     FOLDERS,
     LIMITS,
     SELECTION,
