@@ -29,6 +29,12 @@ from tests.support.servers import hostile
 from tests.support.servers.hostile import Act, attack
 
 
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a server that failed be asked again soon."""
+    monkeypatch.setattr(oauth, "_FIRST_WAIT", 0.05)
+
+
 @pytest.fixture
 def server() -> Iterator[TokenServer]:
     with serve_tokens() as server:
@@ -223,7 +229,9 @@ def test_a_slow_token_server(
 ) -> None:
     """A user can set how long a token server may need. A late answer is asked for once, and no line of a library is logged."""
     monkeypatch.setattr(
-        server, "token", lambda *_: (time.sleep(1), (200, {"access_token": "late"}))[1]
+        server,
+        "token",
+        lambda *_: (time.sleep(0.5), (200, {"access_token": "late"}))[1],
     )
     assert request_token(client(server)).value == "late"
     monkeypatch.setenv(TOKEN_TIMEOUT, "0.2")
@@ -243,8 +251,8 @@ def test_each_attempt_is_announced(
     request_token(client(server))
     lines = [record.getMessage() for record in caplog.records]
     assert [line.rpartition("; ")[2] for line in lines] == [
-        "it is asked again in 0.5 seconds",
-        "it is asked again in 1 seconds",
+        "it is asked again in 0.05 seconds",
+        "it is asked again in 0.1 seconds",
     ]
     assert all("status 503" in line and CLIENT_SECRET not in line for line in lines)
 

@@ -25,6 +25,7 @@ from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.models.apis.calls import WorkerPool, call_all
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.run_settings import JUDGE_PARALLEL
+from helm_longctx.runner import asking, programs
 from helm_longctx.runner.asking import Progress
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runs.journal import (
@@ -55,6 +56,9 @@ from tests.support.servers.llm import Server, serve
 BASELINES = ("longctx/lexical", "longctx/null")
 """Deployments without prices."""
 
+_SECONDS = 0.3
+"""How long a request is in flight. The loop looks five times as often what is."""
+
 ERRORS = (
     OSError("the disk is gone"),
     MemoryError("no memory"),
@@ -69,6 +73,8 @@ def failing(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> type[BaseException]:
     """Raise an error in the thread of the loop while two requests are in flight, and return its class."""
+    monkeypatch.setattr(asking, "TICK", _SECONDS / 5)
+    monkeypatch.setattr(programs, "TICK", _SECONDS / 5)
     show = Progress.show
 
     def show_or_fail(progress: Progress, in_flight: int, longest: float) -> None:
@@ -93,7 +99,7 @@ def test_a_run(
     def answer(client: PlainClient, request: Request) -> RequestResult:
         client.asked.append(request.prompt)
         if len(client.asked) > 1:
-            time.sleep(1.2)
+            time.sleep(_SECONDS)
         return answered("x", cached=False)
 
     monkeypatch.setattr(PlainClient, "make_request", answer)
@@ -111,7 +117,7 @@ def test_a_run_with_programs(failing: type[BaseException], tmp_path: Path) -> No
 
         def answer(prompt: str) -> str:
             if len(server.calls) > 1:
-                time.sleep(1.2)
+                time.sleep(_SECONDS)
             return scripted.answer(prompt)
 
         server.answer = answer

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 import orjson
 
-from helm_longctx.documents.numbers import DASH, add_mark, in_brackets, percent
+from helm_longctx.documents.numbers import DASH, add_in_brackets, add_mark, percent
 from helm_longctx.writing import replace_file, replacing
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Cell:
     @property
     def line(self) -> str:
         """The text with the detail in brackets."""
-        return in_brackets(self.text, self.detail)
+        return add_in_brackets(self.text, self.detail)
 
 
 def number_cell(

@@ -22,12 +22,12 @@ from helm_longctx.documents.numbers import (
     DASH,
     MARK,
     add_mark,
-    amount,
     decimals,
-    interval_text,
-    p_sentence,
+    format_amount,
+    format_interval,
+    format_p_statement,
+    format_range,
     percent,
-    range_text,
 )
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import describe_count
@@ -154,7 +154,7 @@ def score_notes(result: Result) -> list[str]:
     """Return a sentence each about unread and cut answers, and about known errors, if they matter."""
     notes = []
     if share := unread_share(result):
-        notes.append(f"{amount(100 * share)} % of the answers are unread")
+        notes.append(f"{format_amount(100 * share)} % of the answers are unread")
     if cut := find_wide_bounds(result):
         notes.append(cut.text)
     if right := without_errors(result):
@@ -231,7 +231,7 @@ class _CutBounds:
         """The bounds in percent, for people."""
         without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
         return (
-            f"{amount(100 * self.share)} % of the answers are cut:"
+            f"{format_amount(100 * self.share)} % of the answers are cut:"
             f" {percent(self.wrong)} if they are wrong, {without} without them,"
             f" {percent(self.best)} at best"
         )
@@ -352,7 +352,7 @@ def perplexity_cell(perplexity: Interval | None, missing: str = "not run") -> Ce
     """
     if perplexity is None:
         return Cell(DASH, note=missing)
-    ends = range_text(perplexity.low, perplexity.high, decimals)
+    ends = format_range(perplexity.low, perplexity.high, decimals)
     return Cell(decimals(perplexity.mean), perplexity.mean, ends)
 
 
@@ -448,7 +448,7 @@ def score_columns(
             cells = []
             for interval in right:
                 if interval:
-                    cells.append(Cell(interval_text(interval), interval.mean))
+                    cells.append(Cell(format_interval(interval), interval.mean))
                 else:
                     cells.append(Cell(DASH))
             yield Column(make_title(f"{title} without\nknown errors", right)), cells
@@ -686,7 +686,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     elif interval.mean == best:
         tag = "best"
     text = add_mark(percent(interval.mean), result.caveats)
-    ends = range_text(interval.low, interval.high)
+    ends = format_range(interval.low, interval.high)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 
@@ -697,8 +697,8 @@ def rho_cell(correlation: Correlation) -> Cell:
     return Cell(
         decimals(correlation.rho),
         correlation.rho,
-        range_text(correlation.low, correlation.high, decimals),
-        note=p_sentence(correlation.p_value),
+        format_range(correlation.low, correlation.high, decimals),
+        note=format_p_statement(correlation.p_value),
     )
 
 
@@ -833,7 +833,7 @@ def _notes_on_results(board: Board) -> Iterator[str]:
         if len(results) > 1:
             scores = []
             for result in results:
-                score_text = interval_text(result.interval, is_marked=result.caveats)
+                score_text = format_interval(result.interval, is_marked=result.caveats)
                 score_text += f" by {' and '.join(sorted(result.judges))}"
                 if result is board.scores.get(key):
                     score_text += " (in the table)"

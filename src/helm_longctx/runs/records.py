@@ -62,8 +62,8 @@ _CORRECT = {"tags": ["correct"]}
 _END = "records"
 """The field of the last line, which has the number of records."""
 
-_LEVEL = 3
-"""Level of compression. Higher ones take several times as long for a tenth less."""
+_LEVEL = 1
+"""Level of compression. Level 3 takes half as long again for files that are a tenth smaller."""
 
 _PIECE = 1 << 16
 """Bytes that are compressed or copied at once."""

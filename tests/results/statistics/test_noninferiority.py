@@ -18,6 +18,7 @@ from helm_longctx.results.statistics.noninferiority import (
     Clusters,
     EqualClusters,
     Verdict,
+    _find_equal_rows,
     changed_outcomes,
     clusters_to_decide,
     combine_verdicts,
@@ -432,3 +433,17 @@ def test_looks_that_cannot_decide_cost_nothing() -> None:
     )
     assert (early.low, early.high) == (fixed.low, fixed.high)
     assert able.low < fixed.low
+
+
+@pytest.mark.parametrize("clusters", [[3], [24, 60, 200], [100] * 7])
+def test_equal_samples_are_found_as_numpy_finds_them(clusters: list[int]) -> None:
+    """Different samples and their places are NumPy's, also if a sample is too large for one number."""
+    random = np.random.default_rng(len(clusters))
+    counts = np.concatenate(
+        [random.multinomial(number, [0.1, 0.1, 0.8], 500) for number in clusters],
+        axis=1,
+    )
+    expected, places = np.unique(counts, axis=0, return_inverse=True)
+    rows, positions = _find_equal_rows(counts)
+    assert (rows == expected).all()
+    assert (positions == places.ravel()).all()

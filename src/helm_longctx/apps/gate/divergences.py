@@ -18,7 +18,7 @@ from helm_longctx.apps.gate.distributions import TINY, Asked, Point, Way, Writte
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import (
     decimals,
-    interval_text,
+    format_interval,
     share,
     signed_decimals,
 )
@@ -634,10 +634,10 @@ def parts_table(decision: DivergenceDecision, way: Way) -> Table:
         cells = (
             part.name,
             str(part.divergence.n),
-            interval_text(part.divergence, lambda value: decimals(value, 3)),
+            format_interval(part.divergence, lambda value: decimals(value, 3)),
             decimals(part.noise, 3),
             share(part.same),
-            interval_text(part.loss, signed_decimals),
+            format_interval(part.loss, signed_decimals),
             _verdict_text(part.verdict),
         )
         rows.append(cells)
@@ -666,7 +666,7 @@ def answers_table(decision: DivergenceDecision) -> Table:
         cells = (
             part.name,
             str(part.share.n),
-            interval_text(part.share, share),
+            format_interval(part.share, share),
             ", ".join(faults) or "none",
             _verdict_text(part.verdict),
         )
