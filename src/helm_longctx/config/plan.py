@@ -21,7 +21,7 @@ from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_path
-from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
+from helm_longctx.runner.estimate import Estimate, Rate, estimate_runs
 from helm_longctx.runner.resuming import earlier_name, retry_factor
 from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.spool import is_long_context
@@ -79,13 +79,11 @@ class Plan:
         """
         runner = make_runner(self.config)
         later = self.retries
-        known = (
-            spec for spec in self.specs if is_long_context(spec) and spec not in later
-        )
-        estimates = []
-        for spec in known:
-            estimates.append(estimate_run(runner, spec, {}, Rate()))
-        return estimates
+        known = []
+        for spec in self.specs:
+            if is_long_context(spec) and spec not in later:
+                known.append(spec)
+        return estimate_runs(runner, known, {}, Rate())
 
     @property
     def retries(self) -> list[RunSpec]:
