@@ -110,11 +110,7 @@ def make_plan(config: RunConfig) -> Plan:
     models = expand_models(config)
     entries = plan_entries(config, models, root)
     judges = _list_judges(config)
-    named = [
-        ConfiguredModel(model=entry.model, path=entry.path)
-        for entry in entries
-        if entry.model
-    ]
+    named = _list_named_models(entries)
     book = ModelBook(config, [*models, *judges, *named], credentials)
     book.register()
     _check_judges(config, judges, credentials)
@@ -127,17 +123,10 @@ def make_plan(config: RunConfig) -> Plan:
     if not config.dry_run and book.ask_servers():
         # Run specs of HELM's own scenarios can depend on whether a model chats.
         specs = _make_specs(config, entries, plain)
-    # The weights of one model after the other are in memory. HELM's order alternates between models.
-    order = {}
-    for number, name in enumerate(book.local_models):
-        order[name] = number
-    specs = sorted(
-        specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
-    )
     return Plan(
         config=config,
         entries=entries,
-        specs=specs,
+        specs=_sort_by_model(specs, book.local_models),
         models=plain,
         missing=missing if config.dry_run else (),
     )
@@ -150,6 +139,27 @@ def _list_judges(config: RunConfig) -> list[ConfiguredModel]:
             path = ("judge", "judges", number)
             judges.append(ConfiguredModel(model=judge, path=path))
     return judges
+
+
+def _list_named_models(entries: Sequence[PlannedEntry]) -> list[ConfiguredModel]:
+    """Return the models that entries name themselves."""
+    models = []
+    for entry in entries:
+        if entry.model:
+            models.append(ConfiguredModel(model=entry.model, path=entry.path))
+    return models
+
+
+def _sort_by_model(
+    specs: Sequence[RunSpec], local_models: Sequence[str]
+) -> list[RunSpec]:
+    """Sort runs so that the weights of one model after the other are in memory. HELM's order alternates between models."""
+    order = {}
+    for number, name in enumerate(local_models):
+        order[name] = number
+    return sorted(
+        specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
+    )
 
 
 def _check_judges(
