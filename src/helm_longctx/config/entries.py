@@ -25,7 +25,7 @@ from helm_longctx.tasks.entry import (
     check_own_questions,
     split_entry,
 )
-from helm_longctx.tasks.registry import BENCHMARKS, OURS, find_protocol
+from helm_longctx.tasks.registry import OURS, BenchmarkProtocol
 from helm_longctx.tasks.request_settings import GIVEN_TEXTS
 
 _MODEL = ("model", "model_deployment")
@@ -47,11 +47,13 @@ class _Draft:
     Args:
         path: the key path of the entry.
         paths: the key paths of those arguments that stand elsewhere.
+        protocol: the name of the protocol whose entry it is, if any.
     """
 
     written: WrittenEntry
     path: KeyPath
     paths: Mapping[str, KeyPath] = field(default_factory=dict)
+    protocol: str = ""
 
     @property
     def name(self) -> str:
@@ -90,22 +92,27 @@ def plan_entries(
         InputError: an entry has an invalid part, or no model.
     """
     planned: dict[str, PlannedEntry] = {}
-    for draft in _add_retries(config, _draft_entries(config, root)):
+    protocols: dict[str, list[Entry]] = {}
+    for draft in _add_retries(config, _draft_entries(config)):
         entry = _check(config, draft)
+        if draft.protocol and entry:
+            protocols.setdefault(draft.protocol, []).append(entry)
         judge = _choose_judge(config, entry)
         judged = draft.with_arguments({**judge, **draft.arguments})
         for asked in _add_models(config, judged, models):
             text = asked.written.text
             planned_entry = PlannedEntry(text=text, path=draft.path, model=asked.model)
             planned.setdefault(text, planned_entry)
+    if not config.generated:
+        check_own_questions(protocols, root)
     return list(planned.values())
 
 
-def _draft_entries(config: RunConfig, root: DataRoot) -> Iterator[_Draft]:
+def _draft_entries(config: RunConfig) -> Iterator[_Draft]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
     if config.protocols:
-        yield from _combine_protocols(config, config.protocols, root)
+        yield from _combine_protocols(config, config.protocols)
     for number, text in enumerate(config.entries or []):
         for written in text.entries:
             yield _Draft(written=written, path=("entries", number))
@@ -115,7 +122,10 @@ def _draft_entries(config: RunConfig, root: DataRoot) -> Iterator[_Draft]:
         if isinstance(entries, InputError):
             raise config.source_map.error(path, f": {entries}")
         for entry in entries:
-            yield _split(config, entry, path)
+            with config.source_map.at(path):
+                written = split_entry(entry)
+                check_single(written.name)
+            yield _Draft(written=written, path=path)
 
 
 def _combine_tasks(config: RunConfig, tasks: Sequence[EntryText]) -> Iterator[_Draft]:
@@ -176,29 +186,25 @@ def _add_lengths(config: RunConfig, draft: _Draft) -> Iterator[_Draft]:
 
 
 def _combine_protocols(
-    config: RunConfig, protocols: Sequence[str], root: DataRoot
+    config: RunConfig, protocols: Sequence[BenchmarkProtocol]
 ) -> Iterator[_Draft]:
-    """Yield the entries of protocols, if their benchmarks' own questions are there or the configuration needs none."""
-    drafts = []
-    asked = {}
-    for number, protocol_name in enumerate(protocols):
+    """Yield the entries of protocols. The configuration's arguments replace the protocols' own."""
+    for number, (_, protocol) in enumerate(protocols):
         path = ("protocols", number)
-        with config.source_map.at(path):
-            benchmark, protocol = find_protocol(protocol_name, BENCHMARKS)
-            if not protocol.entries:
-                raise InputError(
-                    f"{protocol.name!r} cannot be run ({protocol.obstacle})"
-                )
-        asked[protocol.name] = (benchmark, protocol.entries)
+        if not protocol.entries:
+            raise config.source_map.error(
+                path, f": {protocol.name!r} cannot be run ({protocol.obstacle})"
+            )
         for text in protocol.run_entries:
-            draft = _split(config, text, path)
-            allowed = list_arguments(draft.written)
-            _check_arguments(config, allowed, f"is not an argument of {draft.name}")
-            # The configuration's arguments replace the protocol's own.
-            drafts.append(draft.with_arguments({**draft.arguments, **config.arguments}))
-    if not config.generated:
-        check_own_questions(asked, root)
-    yield from drafts
+            written = split_entry(text)
+            allowed = list_arguments(written)
+            _check_arguments(config, allowed, f"is not an argument of {written.name}")
+            arguments = {**written.arguments, **config.arguments}
+            yield _Draft(
+                written=written._replace(arguments=arguments),
+                path=path,
+                protocol=protocol.name,
+            )
 
 
 def _check_arguments(config: RunConfig, allowed: Collection[str], problem: str) -> None:
@@ -207,14 +213,6 @@ def _check_arguments(config: RunConfig, allowed: Collection[str], problem: str) 
         if key not in allowed:
             choices = list_choices(key, allowed)
             raise config.source_map.error(("arguments", key), f" {problem}; {choices}")
-
-
-def _split(config: RunConfig, text: str, path: KeyPath) -> _Draft:
-    """Return the draft of a single run entry that the configuration does not have itself."""
-    with config.source_map.at(path):
-        written = split_entry(text)
-        check_single(written.name)
-    return _Draft(written=written, path=path)
 
 
 def _add_retries(config: RunConfig, drafts: Iterable[_Draft]) -> Iterator[_Draft]:

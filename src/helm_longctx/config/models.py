@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,15 @@ _EXTRAS = (
 _IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")
 
 
+@dataclass(frozen=True)
+class _KnownEndpoint:
+    """A model on a server, its key path, and its entries in the files of `local_path` before the command."""
+
+    model: Endpoint
+    path: KeyPath
+    existing: Mapping[str, Any]
+
+
 class ModelBook:
     """The models of a configuration and of its run entries, with key paths. `register` makes them known to HELM.
 
@@ -74,7 +83,7 @@ class ModelBook:
     ):
         self._config = config
         self._credentials = credentials
-        self._endpoints: dict[str, tuple[Endpoint, KeyPath]] = {}
+        self._endpoints: dict[str, _KnownEndpoint] = {}
         self._local: dict[str, HelmFiles] = {}
         self._files: dict[str, HelmFiles] = {}
         for configured in models:
@@ -85,9 +94,9 @@ class ModelBook:
     def missing(self) -> list[Endpoint]:
         """The endpoints that the files in `local_path` lack, or describe otherwise than the configuration does."""
         missing = []
-        for name, (endpoint, _) in self._endpoints.items():
+        for name, endpoint in self._endpoints.items():
             if name in self._files:
-                missing.append(endpoint)
+                missing.append(endpoint.model)
         return missing
 
     @property
@@ -109,19 +118,17 @@ class ModelBook:
             InputError: a server cannot be reached, refuses the key, or lacks the model or the style.
         """
         has_changed = False
-        for name, (endpoint, path) in self._endpoints.items():
-            if name in self._files:
-                with self._config.source_map.at(path):
-                    is_judge = path[0] == "judge"
-                    if is_judge:
-                        asked = self._ask_judge(name, endpoint)
-                    else:
-                        asked = _ask(endpoint)
-                    _check_model(
-                        name, asked, find_entries(self._config.local_path, name)
-                    )
-                    has_changed |= _tags(asked) != _tags(self._files[name])
-                    self._files[name] = asked
+        for name, endpoint in self._endpoints.items():
+            if name not in self._files:
+                continue
+            with self._config.source_map.at(endpoint.path):
+                if endpoint.path[0] == "judge":
+                    asked = self._ask_judge(name, endpoint.model)
+                else:
+                    asked = _ask(endpoint.model)
+                _check_model(name, asked, endpoint.existing)
+            has_changed |= _tags(asked) != _tags(self._files[name])
+            self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
             helm_log.info(f"Wrote {', '.join(map(str, written))}")
@@ -164,49 +171,44 @@ class ModelBook:
             return
         if name in self._endpoints or name in self._local:
             raise InputError(f"{name!r} is given twice; give each name once")
+        existing = find_entries(self._config.local_path, name)
         if isinstance(model, LocalModels):
-            self._add_local(configured, model)
+            self._add_local(configured, existing)
             return
-        self._endpoints[name] = model, configured.path
-        described = _describe(model)
-        if model.tokenizer:
-            tokenizer = load_tokenizer(model.tokenizer)
-        else:
-            tokenizer = None
-        headers: list[str] = []
-        for value in model.headers.values():
-            headers += _IN_HEADER.findall(value)
-        if model.token_env:
-            tokens = f"{model.token_env}_TOKEN_URL"
-        else:
-            tokens = None
-        variables = []
-        for variable in (model.api_key_env, tokens, *headers):
-            if variable and not read_variable(variable):
-                variables.append(variable)
-        if variables and not self._config.dry_run:
-            raise InputError(
-                f"the environment variable {variables[0]} is not set; set it to the key"
-            )
-        if not variables:
-            probe.make_client(described)  # this checks the client's arguments
+        endpoint = _KnownEndpoint(model=model, path=configured.path, existing=existing)
+        self._add_endpoint(name, endpoint)
         if model.tokenizer and os.path.isdir(model.tokenizer):
             log_sampling(configured)
-        files = _entries(model, described, tokenizer)
-        existing = find_entries(self._config.local_path, name)
-        if not _is_same(model, files, existing):
-            # A deployment that the user wrote must not get another server.
-            is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
-            if is_own and _arguments(existing).get("base_url") != described.url:
-                where = f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
-                raise InputError(
-                    f"{where}; give another name, or the name alone for that deployment"
-                )
-            self._files[name] = files
 
-    def _add_local(self, configured: ConfiguredModel, model: LocalModels) -> None:
+    def _add_endpoint(self, name: str, endpoint: _KnownEndpoint) -> None:
+        self._endpoints[name] = endpoint
+        model = endpoint.model
+        existing = endpoint.existing
+        described = _describe(model)
+        tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else None
+        missing = _find_missing_variables(model)
+        if missing and not self._config.dry_run:
+            raise InputError(
+                f"the environment variable {missing[0]} is not set; set it to the key"
+            )
+        if not missing:
+            probe.make_client(described)  # this checks the client's arguments
+        files = _entries(model, described, tokenizer)
+        if _is_same(model, files, existing):
+            return
+        # A deployment that the user wrote must not get another server.
+        is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
+        if is_own and _arguments(existing).get("base_url") != described.url:
+            where = f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
+            raise InputError(
+                f"{where}; give another name, or the name alone for that deployment"
+            )
+        self._files[name] = files
+
+    def _add_local(
+        self, configured: ConfiguredModel, existing: Mapping[str, Any]
+    ) -> None:
         name = configured.name
-        existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
         if other:
             is_other = other.client_spec.class_name not in LOCAL_CLIENTS
@@ -234,6 +236,18 @@ class ModelBook:
             raise InputError(
                 f"{unknown_model('', name)}; or, if it is a newer one, set its key"
             )
+
+
+def _find_missing_variables(model: Endpoint) -> list[str]:
+    """Return the environment variables that a model needs and that are not set."""
+    variables = []
+    if model.api_key_env:
+        variables.append(model.api_key_env)
+    if model.token_env:
+        variables.append(f"{model.token_env}_TOKEN_URL")
+    for value in model.headers.values():
+        variables += _IN_HEADER.findall(value)
+    return [variable for variable in variables if not read_variable(variable)]
 
 
 def _describe(model: Endpoint) -> probe.ProbedEndpoint:

@@ -33,7 +33,12 @@ from helm_longctx.helm.names import SUITE_NAME, check_name, is_suite_name
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.tasks.entry import WrittenEntry, read_times
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.registry import read_entries
+from helm_longctx.tasks.registry import (
+    BENCHMARKS,
+    BenchmarkProtocol,
+    find_protocol,
+    read_entries,
+)
 from helm_longctx.tasks.request_settings import SAMPLING
 from helm_longctx.tasks.stop_rules import ALLOWED, Rule, parse_rule
 
@@ -43,8 +48,8 @@ MOST_INSTANCES = 1_000_000
 NO_VALUE = "no_value"
 """Type of errors whose value is not printed because it may be a secret."""
 
-BAD_ENTRY = "bad_entry"
-"""Type of errors about a run entry. The error's context has the message, which names what is wrong."""
+BAD_TEXT = "bad_text"
+"""Type of errors about what a text stands for. The error's context has the message, which names what is wrong."""
 
 BAD_KEY = "bad_key"
 """Type of errors about a key of a mapping. The error's context has the key and the message."""
@@ -87,7 +92,7 @@ class EntryText:
 
 
 class OnCommandLine:
-    """Marks a field that an option of the command line gives (`load.py`).
+    """Marks a field that an option of the command line gives (`options.py`).
 
     Args:
         names: the spellings of the option, HELM's own among them; none for the field's name.
@@ -218,17 +223,22 @@ _TEXT = WithJsonSchema({"type": "string"})
 
 
 def _parse(parse: Callable[[str], object]) -> PlainValidator:
-    """Return a validator that makes a field's value of a text."""
+    """Return a validator that makes a field's value of a text. The error of the function says what is wrong."""
 
     def validate(value: Any) -> object:
         if not isinstance(value, str):
             raise PydanticKnownError("string_type")
-        return parse(value)
+        try:
+            return parse(value)
+        except InputError as error:
+            raise PydanticCustomError(
+                BAD_TEXT, "{message}", {"message": str(error)}
+            ) from None
 
     return PlainValidator(validate)
 
 
-def _write_text(value: EntryText | Rule) -> str:
+def _write_text(value: EntryText | BenchmarkProtocol | Rule) -> str:
     return value.text
 
 
@@ -237,15 +247,14 @@ _AS_TEXT = PlainSerializer(_write_text)
 
 
 def _read_entries(text: str) -> EntryText:
-    try:
-        entries = read_entries(text)
-        for written in entries:
-            check_name(written.name)
-    except InputError as error:
-        raise PydanticCustomError(
-            BAD_ENTRY, "{message}", {"message": str(error)}
-        ) from None
+    entries = read_entries(text)
+    for written in entries:
+        check_name(written.name)
     return EntryText(text=text, entries=entries)
+
+
+def _read_protocol(text: str) -> BenchmarkProtocol:
+    return find_protocol(text, BENCHMARKS)
 
 
 def _read_rule(text: str) -> Rule:
@@ -277,9 +286,10 @@ _EndpointName = Annotated[
 SuiteName = Annotated[str, _require(is_suite_name, SUITE_NAME)]
 _Rule = Annotated[Rule, _parse(_read_rule), _TEXT, _AS_TEXT]
 _Texts = Annotated[list[str], _NOT_EMPTY]
-_Entries = Annotated[
-    list[Annotated[EntryText, _parse(_read_entries), _TEXT, _AS_TEXT]], _NOT_EMPTY
-]
+_Entry = Annotated[EntryText, _parse(_read_entries), _TEXT, _AS_TEXT]
+_Entries = Annotated[list[_Entry], _NOT_EMPTY]
+_Protocol = Annotated[BenchmarkProtocol, _parse(_read_protocol), _TEXT, _AS_TEXT]
+_Protocols = Annotated[list[_Protocol], _NOT_EMPTY]
 _Lengths = Annotated[list[_Length], _NOT_EMPTY]
 _Times = Annotated[
     str,
@@ -651,7 +661,7 @@ class RunConfig(ConfigSection):
         OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated"),
     ] = Field(default=None, description="files of run entries, as for helm-run")
     protocols: Annotated[
-        _Texts | None, OnCommandLine("--protocol", many="repeated")
+        _Protocols | None, OnCommandLine("--protocol", many="repeated")
     ] = Field(
         default=None,
         description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)",

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -365,29 +365,29 @@ def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
 
 
 def check_own_questions(
-    protocols: Mapping[str, tuple[Benchmark, Sequence[str]]], root: DataRoot
+    protocols: Mapping[str, Iterable[Entry]], root: DataRoot
 ) -> None:
     """Check that the questions of protocols are their benchmarks' own.
 
     Args:
-        protocols: by name, each with its benchmark and its run entries.
+        protocols: by name, each with its entries.
 
     Raises:
         InputError: questions would be generated, whose scores cannot be compared with published ones.
     """
     lacking = []
-    entries: dict[str, None] = {}
-    for name, (benchmark, texts) in protocols.items():
+    needed: dict[str, None] = {}
+    for name, entries in protocols.items():
         official: dict[str, str] = {}
-        for text in texts:
-            official |= find_official_entries(parse_entry([benchmark], text), root)
+        for entry in entries:
+            official |= find_official_entries(entry, root)
         if official:
             lacking.append(repr(name))
-            entries |= dict.fromkeys(entry for entry in official.values() if entry)
+            needed |= dict.fromkeys(text for text in official.values() if text)
     if lacking:
         raise InputError(
             f"{', '.join(lacking)} cannot compare: generated questions, because the benchmark's own are missing;"
-            f" get them with `{fetch_line(entries, root)}`, or give --generated to ask generated ones all the same"
+            f" get them with `{fetch_line(needed, root)}`, or give --generated to ask generated ones all the same"
         )
 
 

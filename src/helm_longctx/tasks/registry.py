@@ -198,22 +198,32 @@ def find_protocols(benchmark: Benchmark) -> list[Protocol]:
     return protocols
 
 
-def find_protocol(
-    text: str, benchmarks: Iterable[Benchmark]
-) -> tuple[Benchmark, Protocol]:
+class BenchmarkProtocol(NamedTuple):
+    """A reported protocol and its benchmark."""
+
+    benchmark: Benchmark
+    protocol: Protocol
+
+    @property
+    def text(self) -> str:
+        """The protocol's name."""
+        return self.protocol.name
+
+
+def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> BenchmarkProtocol:
     """Find a protocol by words of its name, or raise an `InputError` that lists similar names.
 
     Order, case, hyphens and plurals do not matter.
     """
-    protocols: dict[str, tuple[Benchmark, Protocol]] = {}
+    protocols: dict[str, BenchmarkProtocol] = {}
     for benchmark in benchmarks:
         for protocol in find_protocols(benchmark):
-            protocols[protocol.name] = (benchmark, protocol)
+            protocols[protocol.name] = BenchmarkProtocol(benchmark, protocol)
     words = _words(text)
     exact = [name for name in protocols if _words(name) == words]
     matches = exact or [name for name in protocols if words and words <= _words(name)]
     # Without a full name, a protocol that nobody can run is not meant while another one has these words.
-    matches = [name for name in matches if protocols[name][1].entries] or matches
+    matches = [name for name in matches if protocols[name].protocol.entries] or matches
     if len(matches) == 1:
         return protocols[matches[0]]
     if matches:

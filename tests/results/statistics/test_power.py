@@ -158,6 +158,15 @@ def test_the_spread_of_pairs() -> None:
     )
 
 
+@pytest.mark.parametrize(("right", "wrong"), [(80, 20), (200, 200), (5, 45)])
+def test_intervals_count_as_their_questions(right: int, wrong: int) -> None:
+    """A mean with an interval is compared as the right and wrong answers that have this interval."""
+    own = mean_interval([1] * right + [0] * wrong)
+    n = right + wrong
+    expected = detectable_difference([sample(right * wrong / n**2, n)])
+    assert detectable_from(own, own) == pytest.approx(expected, abs=2e-5)
+
+
 def test_a_difference_from_a_published_mean() -> None:
     """A difference that is found in 80 % of cases is larger than the half width, and smaller from an exact mean."""
     own = mean_interval([1] * 80 + [0] * 20)

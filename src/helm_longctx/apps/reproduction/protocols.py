@@ -29,8 +29,8 @@ from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.publications import Protocol, Reported
 from helm_longctx.tasks.registry import (
     BENCHMARKS,
+    BenchmarkProtocol,
     ReleaseRow,
-    find_protocol,
     find_protocols,
 )
 
@@ -46,12 +46,12 @@ class Reproduction:
     """Published numbers that are measured again: those of protocols, or those of a release.
 
     Args:
-        protocols: the names of the protocols, or of those by which the release is measured.
+        protocols: the protocols, or those by which the release is measured.
         release: the numbers of a release, empty for protocols.
         published: the published model with which protocols are compared, empty for the model of the same name.
     """
 
-    protocols: Sequence[str] = ()
+    protocols: Sequence[BenchmarkProtocol] = ()
     release: Sequence[ReleaseRow] = ()
     published: str = ""
 
@@ -96,10 +96,9 @@ def print_protocol_list() -> None:
     )
 
 
-def _print_protocols(names: Sequence[str], has_numbers: bool) -> None:
+def _print_protocols(protocols: Sequence[BenchmarkProtocol], has_numbers: bool) -> None:
     """Print what protocols ask, their conditions, their run entries, and the published numbers with their sources."""
-    for name in names:
-        _, protocol = find_protocol(name, BENCHMARKS)
+    for _, protocol in protocols:
         print(f"{protocol.title} ({protocol.name!r})")
         print(f"  {protocol.about}")
         print(f"  Conditions: {'; '.join(protocol.conditions)}.")
@@ -119,14 +118,13 @@ def _print_protocols(names: Sequence[str], has_numbers: bool) -> None:
 
 
 def _print_comparisons(
-    names: Sequence[str],
+    protocols: Sequence[BenchmarkProtocol],
     suite: Path,
     deployments: Collection[str],
     published: str,
 ) -> None:
     """Print the numbers of a suite's models by protocols beside the published ones, and whether they agree."""
-    for name in names:
-        benchmark, protocol = find_protocol(name, BENCHMARKS)
+    for benchmark, protocol in protocols:
         results = read_results(suite, [benchmark])
         measured = []
         for own in measure(protocol, benchmark, results):
@@ -156,7 +154,7 @@ def _print_comparisons(
         if len(shown) < len(protocol.rows):
             print(
                 f"{len(protocol.rows) - len(shown)} more published numbers:"
-                f" helm-longctx reproduce {name}"
+                f" helm-longctx reproduce {protocol.name}"
             )
         names_of_rows = list(dict.fromkeys(row.model for row in protocol.rows))
         some = list_first(names_of_rows, _MOST_NAMES)
@@ -327,8 +325,11 @@ def _print_release_comparison(
     print("; ".join(f"{kind}: {count}" for kind, count in kinds.items()))
 
 
-def runnable_protocols(rows: Sequence[ReleaseRow]) -> list[str]:
-    """Return the names of the protocols that measure a release, each once."""
-    return list(
-        dict.fromkeys(row.protocol.name for row in rows if not _find_obstacle(row))
-    )
+def runnable_protocols(rows: Sequence[ReleaseRow]) -> list[BenchmarkProtocol]:
+    """Return the protocols that measure a release, each once."""
+    protocols: dict[str, BenchmarkProtocol] = {}
+    for row in rows:
+        if not _find_obstacle(row):
+            reported = BenchmarkProtocol(row.benchmark, row.protocol)
+            protocols.setdefault(reported.text, reported)
+    return list(protocols.values())
