@@ -25,7 +25,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.models.apis import oauth, rates
 from helm_longctx.redaction import logs, text
 from helm_longctx.run_settings import MIRROR
-from tests.support import punkt, quick_yaml
+from tests.support import punkt, quick_files
 from tests.support.commands import Command
 from tests.support.fabricate import SHARED_MIRROR, build_mirror
 
@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if "nltk" in sys.modules:
         sys.modules["nltk"].data.path.insert(0, folder.name)
     punkt.write_model(Path(folder.name))
-    quick_yaml.replace_load()
+    quick_files.replace_parsers()
 
 
 def pytest_collection_finish() -> None:

@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import helm_longctx as lc
 import helm_longctx.plugin  # registers entries and models
 from helm_longctx import process_state, run_settings
+from helm_longctx.apps.certify import command as certify_command
 from helm_longctx.config.shared import fill_registries
 from helm_longctx.judging.keys import client as keys
 from helm_longctx.models import objects
@@ -39,15 +40,29 @@ from helm_longctx.models.apis.transport import LimitedBody
 from helm_longctx.models.local.model import _seed_random_numbers
 from helm_longctx.models.local.objects import TransformersModel
 from helm_longctx.parts import import_user_module
+from tests.chaos.batches import write_deployment
 from tests.evaluation.calls import call_with_short_texts
 from tests.models.small_models import save_model
 from tests.support.commands import Command
+from tests.support.fabricate_books import build_rubrics
 from tests.support.questions import write_questions
+from tests.support.servers.batches import serve_batches
 from tests.support.servers.llm import serve
 
 ENTRY = "any_jsonl:path=questions,metric=contains,length=4k,count_with=longctx/words"
 RUN = ("run", "--entry", ENTRY, "--suite", "s", "--quiet")
 BOTH = ("--model", "longctx/lexical", "--model", "longctx/null")
+BATCHES = (
+    "run",
+    "--entry",
+    ENTRY,
+    "--model",
+    "chaos/model",
+    "--quiet",
+    "--suite",
+    "batches",
+    "--batch",
+)
 SHARD = (f"{ENTRY},model=longctx/lexical", "--suite", "shards", "-m", "100")
 
 COMMANDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
@@ -65,8 +80,15 @@ COMMANDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "gate": (
         3,
         (
-            *("gate", "longctx/lexical", "longctx/lexical", "--entry", ENTRY),
-            *("--suite", "g", "--max-drop", "5"),
+            "gate",
+            "longctx/lexical",
+            "longctx/lexical",
+            "--entry",
+            ENTRY,
+            "--suite",
+            "g",
+            "--max-drop",
+            "5",
         ),
     ),
     "summarize": (0, ("summarize", "--suite", "s")),
@@ -80,14 +102,43 @@ COMMANDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "cache-check": (
         0,
         (
-            *("cache-check", "--model-url", "http://127.0.0.1:9/v1"),
-            *("--length", "1k", "--dry-run"),
+            "cache-check",
+            "--model-url",
+            "http://127.0.0.1:9/v1",
+            "--length",
+            "1k",
+            "--dry-run",
         ),
     ),
-    "certify": (
+    "certify without questions": (
         0,
         ("certify", "--model", "longctx/lexical", "--claim", "16k", "--dry-run"),
     ),
+    "certify": (
+        0,
+        (
+            "certify",
+            "--model",
+            "longctx/lexical",
+            "--claim",
+            "2k",
+            "--seed",
+            "5",
+            "--shortest",
+            "1k",
+            "--error",
+            "0.5",
+            "-m",
+            "30",
+            "--quiet",
+        ),
+    ),
+    "compaction": (0, ("compaction", "--quiet", "--to", "compaction")),
+    "judge-check": (2, ("judge-check", "--judge", "chaos/model", "--repeats", "1")),
+    "run with batches": (0, (*BATCHES, "send")),
+    "batch status": (0, ("batch", "status", "--suite", "batches")),
+    "run that waits for batches": (0, (*BATCHES, "wait")),
+    "batch cancel": (0, ("batch", "cancel", "--suite", "batches")),
     "list": (0, ("list", "helmet")),
 }
 """Commands with their exit statuses. Some need what earlier ones have made."""
@@ -180,7 +231,23 @@ def questions() -> None:
     Path("answers.csv").write_text("no,such,columns\n1,2,3\n")
 
 
-def test_commands_leave_no_state(command: Command, questions: None) -> None:
+@pytest.fixture
+def batch_server(questions: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server with batches as `chaos/model`, whose answers have no verdict, and the rubrics of a check of judges."""
+    build_rubrics(Path("data"))
+    # One of five kinds of questions is enough.
+    Path("kinds.yaml").write_text(
+        "always: {recall: 'fresh_text:task=recall'}\n"
+        "by_choice: {tool_calls: 'tool_calls:task=constraint'}\n"
+    )
+    monkeypatch.setattr(certify_command, "_KINDS", Path("kinds.yaml"))
+    monkeypatch.setenv(run_settings.MIRROR, "data")
+    with serve_batches(lambda prompt: "37") as server:
+        write_deployment(Path("prod_env"), server, "openai")
+        yield
+
+
+def test_commands_leave_no_state(command: Command, batch_server: None) -> None:
     """Each command gives back what it changes in its process, whether it succeeds or not."""
     changes = {}
     for name, (status, arguments) in COMMANDS.items():

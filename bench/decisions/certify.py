@@ -183,7 +183,7 @@ def _decide_claim(
         above, below = (share >= 1 - 1e-9 for share in shares)
         is_above |= is_open & above & ~below
         is_below |= is_open & below & ~above
-    for certificate, kind in product(range(certificates), search.measured):
+    for certificate, kind in product(range(certificates), search.measurable_kinds):
         rows = zip(order[: asked[certificate]], scores, strict=False)
         own = [
             float(row[certificate])

@@ -121,7 +121,7 @@ class RuleByQuestion:
     """Tests in which the least value of the question that is drawn limits the stake."""
 
     def __init__(self, search: Search):
-        self._kinds = search.measured
+        self._kinds = search.measurable_kinds
         self._order = search.order
         self._loss = search.design.loss
         self._shifts = find_shifts(self._kinds)

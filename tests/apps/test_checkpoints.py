@@ -191,7 +191,9 @@ def test_tensorboard(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     lines = loggers.log_scores(
-        read_suite(BOARDS, BENCHMARKS).boards, [f"tensorboard:{tmp_path}"], "a"
+        read_suite(BOARDS, BENCHMARKS).boards,
+        [loggers.parse_target(f"tensorboard:{tmp_path}")],
+        "a",
     )
     assert all("generated questions, not the benchmark's own" in line for line in lines)
     events = EventAccumulator(str(tmp_path / "a/mine/step-"))
@@ -209,7 +211,9 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     loggers.log_scores(
-        read_suite(BOARDS, BENCHMARKS).boards, [f"mlflow:{tmp_path}"], "a"
+        read_suite(BOARDS, BENCHMARKS).boards,
+        [loggers.parse_target(f"mlflow:{tmp_path}")],
+        "a",
     )
     logged = mlflow.search_runs(experiment_names=["helm-longctx"], output_format="list")
     (run,) = [point for point in logged if point.info.run_name == "a/mine/step-*"]
@@ -230,7 +234,11 @@ def test_trackio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A local project of trackio has the scores at their steps."""
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
     pytest.importorskip("trackio")
-    loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, ["trackio:mine"], "a")
+    loggers.log_scores(
+        read_suite(BOARDS, BENCHMARKS).boards,
+        [loggers.parse_target("trackio:mine")],
+        "a",
+    )
     rows = (
         sqlite3.connect(tmp_path / "mine.db")
         .execute("select step, metrics from metrics")
@@ -247,7 +255,9 @@ def test_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
-    loggers.log_scores(read_suite(BOARDS, BENCHMARKS).boards, ["wandb:mine"], "a")
+    loggers.log_scores(
+        read_suite(BOARDS, BENCHMARKS).boards, [loggers.parse_target("wandb:mine")], "a"
+    )
     files = [*tmp_path.glob("wandb/offline-run-*/*.wandb")]
     assert len(files) == 2
     most = max(file.read_bytes().count(b"helmet/json_kv/4k/") for file in files)
@@ -299,8 +309,9 @@ def test_a_run_logs_its_scores(
         command("run", "--model", "longctx/lexical", *options, "--log-to", "wandb:mine")
         == 0
     ), command.err
-    ((program, project, name, points),) = logged
-    assert (program, project, name) == ("wandb", "mine", "default/longctx/lexical")
+    ((target, name, points),) = logged
+    assert (target.program, target.address) == ("wandb", "mine")
+    assert name == "default/longctx/lexical"
     assert points[0]["helmet/json_kv/4k/score"] == 1
 
 
@@ -338,6 +349,7 @@ def test_a_folder_that_is_watched(tmp_path: Path) -> None:
         assert not list(tmp_path.glob("benchmark_output/runs/default/*step-2"))
         (half / "model.safetensors").write_bytes(weights)
         _wait(tmp_path, "step-2", program)
+        time.sleep(2)  # until the tables after the runs are written
         # Python loses an interrupt that falls into a finalizer, so Ctrl-C may be needed again.
         for _ in range(30):
             program.send_signal(signal.SIGINT)
@@ -353,7 +365,7 @@ def test_a_folder_that_is_watched(tmp_path: Path) -> None:
 
 
 def _look_often() -> None:
-    run_command.CHECKPOINT_SECONDS = 0.3
+    run_command._CHECKPOINT_SECONDS = 0.3
 
 
 def _wait(folder: Path, step: str, process: Any) -> None:
@@ -363,5 +375,4 @@ def _wait(folder: Path, step: str, process: Any) -> None:
     ):
         assert process.poll() is None
         assert time.monotonic() < end.time
-        time.sleep(0.2)
-    time.sleep(2)  # the tables after the runs
+        time.sleep(0.05)

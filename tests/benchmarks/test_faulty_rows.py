@@ -132,6 +132,9 @@ TABLE = [
         changes=[
             ({"probing_questions": "[1]"}, "100K\\.jsonl"),
             ({"chat": {"turns": 1}}, "100K\\.jsonl"),
+            ({"chat": 5}, "must be a list of lists of messages"),
+            ({"chat": [[]]}, "must be a list of lists of messages"),
+            ({"chat": [["x"]]}, "must be a list of lists of messages"),
             ({"probing_questions": "{'x': [{}]}"}, "100K\\.jsonl"),
         ],
     ),

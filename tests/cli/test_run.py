@@ -11,9 +11,11 @@ from helm.common.credentials_utils import provide_api_key
 
 from helm_longctx.benchmarks.helmet.data.recall import _warn_of_generation
 from helm_longctx.config.entries import plan_entries
-from helm_longctx.config.load import load_config, read_options
+from helm_longctx.config.load import load_config
 from helm_longctx.config.local_models import expand_models
+from helm_longctx.config.options import read_options
 from helm_longctx.config.shared import hide_chatter
+from helm_longctx.data.root import DataRoot
 from helm_longctx.run_settings import MIRROR
 from tests.support.commands import Command
 from tests.support.configs import write
@@ -351,7 +353,7 @@ def test_a_benchmark_stands_for_its_entries() -> None:
     )
     entries = [
         entry.text.partition(":")[0]
-        for entry in plan_entries(config, expand_models(config))
+        for entry in plan_entries(config, expand_models(config), DataRoot.find())
     ]
     categories = ("recall", "rag", "icl", "cite", "rerank", "longqa", "summ")
     assert entries == [*(f"helmet_{name}" for name in categories), "ruler"]

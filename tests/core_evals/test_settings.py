@@ -17,6 +17,7 @@ from core_evals.helm_longctx.__main__ import main, write_run
 from core_evals.helm_longctx.medical import INSTALL, MEDICAL
 from core_evals.helm_longctx.settings import make_configuration, name_model
 from helm_longctx.config.load import load_config
+from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError
 from tests.core_evals.asking import ask
 
@@ -33,6 +34,11 @@ JUDGES = [
         "api": "anthropic",
     },
 ]
+
+
+def list_entries(config: RunConfig) -> list[str]:
+    """Return the run entries of a configuration as texts."""
+    return [entry.text for entry in config.entries or []]
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +102,7 @@ def no_judge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_entries(changes: dict[str, Any], entries: list[str]) -> None:
     """The parameters of a request become these run entries."""
-    assert make_configuration(ask(**changes)).entries == entries
+    assert list_entries(make_configuration(ask(**changes))) == entries
 
 
 def test_the_whole_configuration(
@@ -422,7 +428,7 @@ def test_entries_of_licensed_tasks(
     extra = make_folder(name, tmp_path) | changes
     config = make_configuration(ask(task=name, **extra))
     folder = str(tmp_path.resolve())
-    assert config.entries == [entry.replace("DATA", folder) for entry in entries]
+    assert list_entries(config) == [entry.replace("DATA", folder) for entry in entries]
     assert config.models[0].context is None
 
 
@@ -490,7 +496,7 @@ def test_medical_run_specs(name: str, tmp_path: Path) -> None:
     if task.data:
         extra |= make_folder(name, tmp_path / "licensed")
     path = write_run(ask(tmp_path, task=name, **extra))
-    entries = load_config(path).entries
+    entries = list_entries(load_config(path))
     assert len(entries) == max(1, len(task.subsets))
     for entry in entries:
         (spec,) = construct_run_specs(

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import pytest
 
 from tests.data.releases import SECRET
 from tests.support.servers.hostile import Act
+from tests.support.servers.threads import serve_in_thread
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PARQUET_REVISION = "refs/convert/parquet"
@@ -85,13 +85,8 @@ def serve(hub: Hub) -> Iterator[Hub]:
     """Serve on a free loopback port."""
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = _Server(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    hub.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serve_in_thread(server) as hub.url:
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 class _Server(ThreadingHTTPServer):

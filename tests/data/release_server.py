@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from tests.data import hub_server
 from tests.data.hub_server import COMMIT, Hub
+from tests.support.servers.threads import serve_in_thread
 
 
 @dataclass
@@ -68,16 +69,11 @@ def serve(hub: ReleaseHub) -> Iterator[ReleaseHub]:
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-    ).start()
-    hub.url = f"http://127.0.0.1:{server.server_port}"
-    try:
-        yield hub
-    finally:
-        hub.over.set()
-        server.shutdown()
-        server.server_close()
+    with serve_in_thread(server) as hub.url:
+        try:
+            yield hub
+        finally:
+            hub.over.set()
 
 
 class _Handler(hub_server._Handler):

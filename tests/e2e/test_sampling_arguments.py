@@ -15,6 +15,7 @@ from helm_longctx.models.apis.providers.openai import OpenAIClient
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.sampling import with_sampling
 from helm_longctx.runs.files import read_json
+from helm_longctx.tasks.entry import WrittenEntry
 from helm_longctx.tasks.request_settings import Sampling
 from tests.models.apis.making import REQUEST, make
 from tests.support.programs import run
@@ -163,7 +164,9 @@ def test_refused_arguments(arguments: dict[str, Any], message: str) -> None:
     """Values that are wrong or without effect are refused."""
     with pytest.raises(InputError, match=message):
         check_run_entry(
-            "helmet_recall", {"task": "json_kv", "length": "4k", **arguments}
+            WrittenEntry(
+                "helmet_recall", {"task": "json_kv", "length": "4k", **arguments}
+            )
         )
 
 

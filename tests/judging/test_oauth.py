@@ -29,6 +29,12 @@ from tests.support.servers import hostile
 from tests.support.servers.hostile import Act, attack
 
 
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a server that failed be asked again soon."""
+    monkeypatch.setattr(oauth, "_FIRST_WAIT", 0.05)
+
+
 @pytest.fixture
 def server() -> Iterator[TokenServer]:
     with serve_tokens() as server:
@@ -199,23 +205,29 @@ def test_a_redirect_is_not_followed(server: TokenServer) -> None:
     assert server.asked == []
 
 
+LONGEST = 15
+"""Seconds after which the test fails. The answer itself would end after twice as many."""
+
+
 @pytest.mark.parametrize(
     "act",
     [
         hostile.bomb(1 << 26, {"access_token": "a"}),
-        hostile.drip({"access_token": "a"}, 0.1),
+        hostile.drip({"access_token": "a"}, 0.3),
     ],
 )
 def test_an_answer_without_end(act: Act, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer without end is limited in bytes and seconds."""
+    """An answer without end is limited in bytes and seconds, also if its bytes come one by one."""
     monkeypatch.setenv(TOKEN_TIMEOUT, "1")
     monkeypatch.setenv(MAX_REPLY, "1")
     told = "its response is too large|within 1 seconds; HELM_LONGCTX_TOKEN_TIMEOUT sets the limit"
+    start = time.monotonic()
     with attack(act) as server, pytest.raises(TokenError, match=told) as error:
         request_token(
             ClientCredentials(f"{server.address}/token", CLIENT_ID, CLIENT_SECRET)
         )
     assert not error.value.refused
+    assert time.monotonic() - start < LONGEST
 
 
 def test_a_slow_token_server(
@@ -223,7 +235,9 @@ def test_a_slow_token_server(
 ) -> None:
     """A user can set how long a token server may need. A late answer is asked for once, and no line of a library is logged."""
     monkeypatch.setattr(
-        server, "token", lambda *_: (time.sleep(1), (200, {"access_token": "late"}))[1]
+        server,
+        "token",
+        lambda *_: (time.sleep(0.5), (200, {"access_token": "late"}))[1],
     )
     assert request_token(client(server)).value == "late"
     monkeypatch.setenv(TOKEN_TIMEOUT, "0.2")
@@ -243,8 +257,8 @@ def test_each_attempt_is_announced(
     request_token(client(server))
     lines = [record.getMessage() for record in caplog.records]
     assert [line.rpartition("; ")[2] for line in lines] == [
-        "it is asked again in 0.5 seconds",
-        "it is asked again in 1 seconds",
+        "it is asked again in 0.05 seconds",
+        "it is asked again in 0.1 seconds",
     ]
     assert all("status 503" in line and CLIENT_SECRET not in line for line in lines)
 

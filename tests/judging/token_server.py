@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
+
+from tests.support.servers.threads import serve_in_thread
 
 CLIENT_ID = "judge-client"
 CLIENT_SECRET = 'cs/Tr0ub4dor+&3 ="x'
@@ -123,10 +124,5 @@ def serve_tokens(**behaviour: Any) -> Iterator[TokenServer]:
         request_queue_size = 64
 
     server = Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serve_in_thread(server) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def main() -> None:
         "--mutants", type=int, help="size of the random sample; all without it"
     )
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
     paths = [path for path in list_modules() if _is_meant(path, args.modules)]
     mutants = [mutant for path in paths for mutant in list_mutants(path)]
@@ -68,7 +70,8 @@ def main() -> None:
         print(f"{size} of {len(mutants)} mutants, seed {args.seed}", flush=True)
         preload()
         judge = _Judge(list(read_measured().values()))
-        counts = Counter(judge.judge(mutant) for mutant in sample)
+        outcomes = judge.judge_all(sample, args.processes)
+    counts = Counter(outcomes)
     share = counts["killed"] / max(counts["killed"] + counts["survived"], 1)
     print(f"{share:.1%} killed: {dict(counts)}")
     sys.exit(share < BAR)
@@ -90,65 +93,108 @@ class _Judge:
         self._seconds = {
             test: seconds for file in files for test, seconds in file.seconds.items()
         }
-        self._sound: set[str] = set()
         self._unsound: set[str] = set()
 
-    def judge(self, mutant: Mutant) -> str:
-        """Return whether a mutant is killed, survives, or is listed. Survivors are printed."""
-        before, after = mutant.change()
-        if is_listed(mutant.module, before, after):
-            return "equivalent"
-        digest = mutant.digest()
-        name = _known().get(digest, {}).get("outcome")
-        if name != "killed":
-            outcome, count = self._try(mutant)
-            name = "survived" if outcome.passed else "killed"
+    def judge_all(self, mutants: list[Mutant], processes: int) -> list[str]:
+        """Return of each mutant whether it is killed, survives, or is listed, and print those that survive.
+
+        A test counts only if it passes without a change. That is checked at the end, for all tests that failed.
+        """
+        left = [mutant for mutant in mutants if not _is_settled(mutant)]
+        while left:
+            self._judge_at_once(left, processes)
+            rows = _read_results()
+            failed = {
+                test for mutant in left for test in rows[mutant.digest()]["failed"]
+            }
+            unsound = self._find_unsound(sorted(failed))
+            self._unsound |= unsound
+            left = [
+                mutant
+                for mutant in left
+                if not unsound.isdisjoint(rows[mutant.digest()]["failed"])
+            ]
+        rows = _read_results()
+        outcomes = []
+        for mutant in mutants:
+            before, after = mutant.change()
+            if is_listed(mutant.module, before, after):
+                outcomes.append("equivalent")
+                continue
+            row = rows[mutant.digest()]
+            outcomes.append(row["outcome"])
+            if row["outcome"] == "survived":
+                print(
+                    f"survived {mutant.module}:{mutant.line} ({row['tests']} tests)\n"
+                    f"  - {before}\n  + {after}"
+                )
+        return outcomes
+
+    def _judge_at_once(self, mutants: list[Mutant], processes: int) -> None:
+        """Judge mutants in several processes, which write their results to the file."""
+        context = get_context("fork")
+        workers = [
+            context.Process(target=self._judge_each, args=(mutants[start::processes],))
+            for start in range(processes)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    def _judge_each(self, mutants: list[Mutant]) -> None:
+        for mutant in mutants:
+            tests = [
+                test
+                for test in choose_tests(mutant.path, mutant.line, self._files)
+                if test not in self._unsound
+            ]
+            outcome = Outcome(passed=True, failed=(), seconds=0)
+            if tests:
+                limit = self._limit(tests)
+                outcome = run_tests(mutant.path, mutant.source(), tests, limit)
+            before, after = mutant.change()
             row = {
-                "digest": digest,
+                "digest": mutant.digest(),
                 "module": mutant.module,
                 "line": mutant.line,
                 "before": before,
                 "after": after,
-                "outcome": name,
-                "tests": count,
+                "outcome": "survived" if outcome.passed else "killed",
+                "tests": len(tests),
                 "failed": outcome.failed,
                 "seconds": outcome.seconds,
             }
             _write(row)
-            if name == "survived":
-                print(
-                    f"survived {mutant.module}:{mutant.line} ({count} tests)\n"
-                    f"  - {before}\n  + {after}",
-                    flush=True,
-                )
-        return str(name)
 
-    def _try(self, mutant: Mutant) -> tuple[Outcome, int]:
-        """Return what became of the tests with a mutant, and how many they are.
-
-        A test that also fails without the change, after the same tests, is left out.
-        """
-        tests = choose_tests(mutant.path, mutant.line, self._files)
-        unchanged = mutant.path.read_text(encoding="utf-8")
-        while True:
-            tests = [test for test in tests if test not in self._unsound]
-            if not tests:
-                return Outcome(passed=True, failed="", seconds=0), 0
-            outcome = run_tests(mutant.path, mutant.source(), tests, self._limit(tests))
-            failed = outcome.failed
-            if not failed or failed in self._sound:
-                return outcome, len(tests)
-            earlier = tests[: tests.index(failed) + 1]
-            check = run_tests(mutant.path, unchanged, earlier, self._limit(earlier))
-            if check.passed:
-                self._sound.add(failed)
-                return outcome, len(tests)
-            print(f"fails without a change: {check.failed or failed}", flush=True)
-            self._unsound.add(check.failed or failed)
+    def _find_unsound(self, tests: list[str]) -> set[str]:
+        """Return those of the tests that fail without a change, and print them."""
+        if not tests:
+            return set()
+        path = list_modules()[0]
+        outcome = run_tests(
+            path,
+            path.read_text(encoding="utf-8"),
+            tests,
+            self._limit(tests),
+            most_failures=len(tests),
+        )
+        if not outcome.passed and not outcome.failed:
+            sys.exit(f"tests end without a result: {' '.join(tests)}")
+        for test in outcome.failed:
+            print(f"fails without a change: {test}", flush=True)
+        return set(outcome.failed)
 
     def _limit(self, tests: list[str]) -> float:
         """Return the processor seconds that tests may use: several times what they need without a change."""
         return 30 + 5 * sum(self._seconds[test] for test in tests)
+
+
+def _is_settled(mutant: Mutant) -> bool:
+    """Return whether a mutant is listed, or was killed in an earlier run."""
+    if is_listed(mutant.module, *mutant.change()):
+        return True
+    return _read_results().get(mutant.digest(), {}).get("outcome") == "killed"
 
 
 def is_listed(module: str, before: str, after: str) -> bool:
@@ -169,9 +215,8 @@ def _listed() -> dict[str, list[dict[str, str]]]:
     return dict(yaml.safe_load(SURVIVORS.read_text(encoding="utf-8")))
 
 
-@cache
-def _known() -> dict[str, dict[str, Any]]:
-    """Return the results of earlier runs, by digest."""
+def _read_results() -> dict[str, dict[str, Any]]:
+    """Return the results of all runs, by digest."""
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
     return {row["digest"]: row for row in map(json.loads, lines)}
 

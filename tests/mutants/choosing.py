@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from pathlib import Path
 
 from tests.mutants.measuring import MeasuredFile
 from tests.mutants.rooms import PACKAGE, TABLES
 
-BUDGET = 60
-"""Processor seconds of the tests of a mutant. A file that would need more is left out."""
+BUDGET = 40
+"""Processor seconds of the tests that execute the statement. A file that would need more is left out."""
+
+REST_BUDGET = 15
+"""Processor seconds of the other tests of the same files."""
 
 
 def choose_tests(path: Path, line: int, files: Collection[MeasuredFile]) -> list[str]:
@@ -21,24 +24,15 @@ def choose_tests(path: Path, line: int, files: Collection[MeasuredFile]) -> list
     """
     module = path.relative_to(PACKAGE).as_posix()
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    lines = find_statement(tree, line)
-    if lines is None:
-        # An import executes the line, so each test that calls a function of the module depends on it.
-        lines = _list_body_lines(tree)
-        tables = [file for file in files if file.path in TABLES]
-    else:
-        tables = []
-    chosen: list[tuple[float, str, list[str]]] = []
-    for file in files:
-        tests = [
-            test
-            for test, executed in file.lines.items()
-            if not lines.isdisjoint(executed.get(module, ()))
-        ]
-        if file in tables:
-            tests = list(file.lines)
-        if tests:
-            chosen.append((_add_seconds(file, tests), file.path, tests))
+    statement = find_statement(tree, line)
+    chosen = _find_tests(module, statement, files) if statement else []
+    if not chosen:
+        # An import executes the line, itself or by a call, so each test that calls a function of the module depends on it.
+        chosen = _find_tests(module, _list_body_lines(tree), files)
+        for file in files:
+            if file.path in TABLES:
+                tests = list(file.lines)
+                chosen.append((_add_seconds(file, tests), file.path, tests))
     chosen.sort()
     by_path = {file.path: file for file in files}
     names: list[str] = []
@@ -48,6 +42,7 @@ def choose_tests(path: Path, line: int, files: Collection[MeasuredFile]) -> list
             break
         names += tests
         left -= seconds
+    left = float(REST_BUDGET)
     for _, file_path, tests in chosen:
         file = by_path[file_path]
         others = [test for test in file.lines if test not in tests]
@@ -56,6 +51,22 @@ def choose_tests(path: Path, line: int, files: Collection[MeasuredFile]) -> list
             names += others
             left -= seconds
     return names
+
+
+def _find_tests(
+    module: str, lines: Set[int], files: Collection[MeasuredFile]
+) -> list[tuple[float, str, list[str]]]:
+    """Return the tests that execute one of the lines of a module, by file, with their seconds and the file's path."""
+    chosen = []
+    for file in files:
+        tests = [
+            test
+            for test, executed in file.lines.items()
+            if not lines.isdisjoint(executed.get(module, ()))
+        ]
+        if tests:
+            chosen.append((_add_seconds(file, tests), file.path, tests))
+    return chosen
 
 
 def _add_seconds(file: MeasuredFile, tests: Collection[str]) -> float:

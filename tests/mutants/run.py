@@ -41,12 +41,12 @@ class Outcome:
 
     Args:
         passed: whether all tests passed.
-        failed: the test that failed; empty if none did, or if the process ended without one.
+        failed: the tests that failed; empty if none did, or if the process ended without one.
         seconds: seconds of the process.
     """
 
     passed: bool
-    failed: str
+    failed: tuple[str, ...]
     seconds: float
 
 
@@ -97,7 +97,7 @@ class _Selection:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            os.write(self._output, report.nodeid.encode())
+            os.write(self._output, f"{report.nodeid}\n".encode())
 
 
 def preload() -> None:
@@ -106,8 +106,14 @@ def preload() -> None:
         import_module(name)
 
 
-def run_tests(path: Path, source: str, tests: list[str], seconds: float) -> Outcome:
-    """Run tests with changed source of a module until one fails, or until they have used some processor seconds.
+def run_tests(
+    path: Path,
+    source: str,
+    tests: list[str],
+    seconds: float,
+    most_failures: int = 1,
+) -> Outcome:
+    """Run tests with changed source of a module until some fail, or until they have used some processor seconds.
 
     A process that waits forever is ended after the time that a busy machine needs for as much work.
     """
@@ -119,7 +125,7 @@ def run_tests(path: Path, source: str, tests: list[str], seconds: float) -> Outc
         os.setsid()
         limit = math.ceil(seconds)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
-        os._exit(_run(path, source, tests, writing))
+        os._exit(_run(path, source, tests, writing, most_failures))
     os.close(writing)
     while time.monotonic() < start + BUSY * seconds:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -131,22 +137,32 @@ def run_tests(path: Path, source: str, tests: list[str], seconds: float) -> Outc
         _, status = os.waitpid(child, 0)
     os.set_blocking(reading, False)
     with os.fdopen(reading, "rb") as pipe:
-        failed = (pipe.read() or b"").decode()
+        failed = (pipe.read() or b"").decode().splitlines()
     return Outcome(
         passed=status == 0,
-        failed=failed,
+        failed=tuple(failed),
         seconds=round(time.monotonic() - start, 1),
     )
 
 
-def _run(path: Path, source: str, tests: list[str], output: int) -> int:
+def _run(
+    path: Path, source: str, tests: list[str], output: int, most_failures: int
+) -> int:
     """Run pytest in this process, which is a mutant's own, and return its status."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     sys.meta_path.insert(0, _Finder(path, source))
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    options = ["-q", "-x", "--tb=no", "-n", "0", "-p", "no:cacheprovider"]
+    options = [
+        "-q",
+        f"--maxfail={most_failures}",
+        "--tb=no",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+    ]
     try:
         return int(pytest.main([*options, *files], [_Selection(tests, output)]))
     except BaseException:

@@ -175,7 +175,7 @@ for change, seconds in (('', 300), ('raise ValueError', 300), ('while True: pass
     outcome = run_tests(path, f'{source}\\n{change}', [test], seconds)
     print(outcome.passed)
 broken = f'{source}\\ncut = None'
-print(run_tests(path, broken, [test], 300).failed == test)
+print(run_tests(path, broken, [test], 300).failed == (test,))
 """
 
 

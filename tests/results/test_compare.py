@@ -60,6 +60,54 @@ def test_a_clear_difference() -> None:
     assert len(contrasts) == 3
 
 
+def test_contrasts_have_the_largest_differences_first() -> None:
+    """Wins and losses come in turn, each with the largest difference first, and the rest of the longer list follows."""
+    gaps = [0.0, 0.25, -0.5, 1.0, 0.75, -0.25, 0.5]
+    results = [
+        result("a/one", "nq", lambda question, depth: max(gaps[question], 0.0), 7),
+        result("a/two", "nq", lambda question, depth: max(-gaps[question], 0.0), 7),
+    ]
+    for made in results:
+        kept = [answer for answer in made.answers if answer.depth == 0]
+        results[results.index(made)] = replace(made, answers=tuple(kept))
+    table = compare(results, ["a/one", "a/two"])
+    contrasts = table.contrasts("a/one", "a/two", 99, "")
+    differences = [contrast.one - contrast.other for contrast in contrasts]
+    assert differences == [1.0, -0.5, 0.75, -0.25, 0.5, 0.25]
+    assert [contrast.item.instance for contrast in contrasts[:2]] == ["nq-18", "nq-12"]
+    reverse = table.contrasts("a/two", "a/one", 4, "")
+    differences = [contrast.one - contrast.other for contrast in reverse]
+    assert differences == [0.5, -1.0, 0.25, -0.75]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "starts"),
+    [
+        ((8192,), ["a/two"]),
+        (
+            (8192, 16384),
+            ["a/two", "At 8k a/one", "At 16k a/two"],
+        ),
+    ],
+)
+def test_sentences_on_two_models(lengths: tuple[int, ...], starts: list[str]) -> None:
+    """With several lengths, a sentence on each follows the one on everything, shortest length first, about its own best model."""
+    results = []
+    for length in reversed(lengths):
+        is_reversed = length == 8192 and len(lengths) > 1
+        first = 0.6 if is_reversed else 0.0
+        results += [
+            result("a/one", "nq", lambda question, depth, won=first: won, 30, length),
+            result("a/two", "nq", lambda question, depth: 0.5, 30, length),
+        ]
+    table = compare(results, ["a/one", "a/two"])
+    pairings = table.pairings()
+    sentences = list(table.describe(pairings, table.standings(pairings)))
+    assert len(sentences) == len(starts)
+    for sentence, start in zip(sentences, starts, strict=True):
+        assert sentence.startswith(start), sentences
+
+
 def test_copies_of_a_question_prove_nothing() -> None:
     """Three questions won of three are a tie, although they are 18 instances at six depths."""
     results = [

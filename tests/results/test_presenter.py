@@ -33,7 +33,7 @@ def test_a_wrong_interval_is_seen_everywhere(
     """A fault in the format of intervals is seen in the terminal, the report, the leaderboard and the exports."""
     suite = tmp_path / "runs/s"
     write_suite(suite, [ENTRY], {"a/one": 0.9, "a/two": 0.5}, instances=6)
-    monkeypatch.setattr(numbers.range_text, "__code__", wrong_range.__code__)
+    monkeypatch.setattr(numbers.format_range, "__code__", wrong_range.__code__)
     fault = wrong_range(0, 0)
     print_blocks(score_tables(summarize_suite("s", tmp_path)))
     assert fault in capsys.readouterr().out

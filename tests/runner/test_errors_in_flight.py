@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -24,6 +25,7 @@ from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.models.apis.calls import WorkerPool, call_all
 from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.run_settings import JUDGE_PARALLEL
+from helm_longctx.runner import asking, programs
 from helm_longctx.runner.asking import Progress
 from helm_longctx.runner.cache import digest_cache
 from helm_longctx.runs.journal import (
@@ -54,6 +56,9 @@ from tests.support.servers.llm import Server, serve
 BASELINES = ("longctx/lexical", "longctx/null")
 """Deployments without prices."""
 
+_SECONDS = 0.3
+"""How long a request is in flight. The loop looks five times as often what is."""
+
 ERRORS = (
     OSError("the disk is gone"),
     MemoryError("no memory"),
@@ -68,6 +73,8 @@ def failing(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> type[BaseException]:
     """Raise an error in the thread of the loop while two requests are in flight, and return its class."""
+    monkeypatch.setattr(asking, "TICK", _SECONDS / 5)
+    monkeypatch.setattr(programs, "TICK", _SECONDS / 5)
     show = Progress.show
 
     def show_or_fail(progress: Progress, in_flight: int, longest: float) -> None:
@@ -92,7 +99,7 @@ def test_a_run(
     def answer(client: PlainClient, request: Request) -> RequestResult:
         client.asked.append(request.prompt)
         if len(client.asked) > 1:
-            time.sleep(1.2)
+            time.sleep(_SECONDS)
         return answered("x", cached=False)
 
     monkeypatch.setattr(PlainClient, "make_request", answer)
@@ -110,7 +117,7 @@ def test_a_run_with_programs(failing: type[BaseException], tmp_path: Path) -> No
 
         def answer(prompt: str) -> str:
             if len(server.calls) > 1:
-                time.sleep(1.2)
+                time.sleep(_SECONDS)
             return scripted.answer(prompt)
 
         server.answer = answer
@@ -204,9 +211,9 @@ class MainThreadError:
 
         monkeypatch.setattr(WorkerPool, "wait", wait_or_fail)
 
-    def hold(self) -> None:
-        """Keep a call in flight until the error is raised, and a moment longer."""
-        end = time.monotonic() + 30
+    def hold(self, most: float = 30) -> None:
+        """Keep a call in flight until the error is raised, but at most so many seconds, and a moment longer."""
+        end = time.monotonic() + most
         while not self.is_raised and time.monotonic() < end:
             time.sleep(0.01)
         time.sleep(0.1)
@@ -414,3 +421,35 @@ def test_batches(
     assert not folder.batches.are_open
     assert set(server.paid.values()) == {1}
     assert len(find_answers(folder.run)) == 12
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("memory,turn=1000", KeyboardInterrupt()),
+        ("agent", OSError("the disk is gone")),
+    ],
+)
+def test_programs_in_which_the_model_decides(
+    method: str,
+    error: BaseException,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A memory and an agent keep each reply, and no request is sent twice."""
+    raised = make_error(error, monkeypatch)
+    with serving() as server:
+
+        def answer(prompt: str) -> str:
+            # The requests of the first question are sent one by one.
+            raised.hold(0.1)
+            return scripted.answer(prompt)
+
+        server.answer = answer
+        with pytest.raises(BaseException):  # noqa: B017, PT011 - HELM wraps some
+            make(tmp_path, method)
+        assert raised.is_raised
+        assert len(find_answers(tmp_path)) == len(server.calls)
+        make(tmp_path, method)
+        bodies = Counter(json.dumps(call.body) for call in server.calls)
+    assert set(bodies.values()) == {1}

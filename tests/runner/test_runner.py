@@ -130,7 +130,7 @@ def test_no_text_of_a_prompt_is_in_memory(tmp_path: Path) -> None:
         assert len(requests) == number
         assert held < number * len(words)
         for asked, row in zip(requests, rows, strict=True):
-            written = asked.written(asked.state)
+            written = asked.to_file_state(asked.state)
             assert (
                 row["context"]
                 in written.request.prompt

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.servers.threads import serve_in_thread
 
 
 class JsonHandler(BaseHTTPRequestHandler):
@@ -39,16 +40,8 @@ class JsonHandler(BaseHTTPRequestHandler):
 def serve_handler(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
     """Serve on the loopback interface until the block ends, and yield the address with `/v1`."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(
-        target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-    )
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serve_in_thread(server) as address:
+        yield f"{address}/v1"
 
 
 class ModelServer:

@@ -5,11 +5,10 @@ import importlib
 from functools import partial
 
 import vl_convert
-import yaml
 
 from helm_longctx.__main__ import ALLOCATIONS
 from helm_longctx.documents import site
-from tests.support import drawing, quick_yaml
+from tests.support import drawing, quick_files
 
 MODULES = (
     "helm.benchmark.metrics.basic_metrics",
@@ -40,8 +39,8 @@ gc.disable()  # because what is imported stays
 gc.set_threshold(ALLOCATIONS)
 for module in MODULES:
     importlib.import_module(module)
-quick_yaml.replace_load()
-yaml.safe_load("")  # parses HELM's files here, once for all programs
+quick_files.replace_parsers()
+quick_files.read_own_files()
 # Making the script of plots makes threads that a fork would lack.
 bundle = vl_convert.javascript_bundle
 vl_convert.javascript_bundle = partial(drawing.draw, "javascript_bundle")

@@ -11,7 +11,7 @@ from helm.benchmark.run_spec import get_run_spec_function
 import helm_longctx.plugin  # noqa: F401  # registers the run entries
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.entry import ARGUMENTS, parse_entry
-from helm_longctx.tasks.registry import BENCHMARKS, expand_entry, find_benchmark
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark, read_entries
 from helm_longctx.tasks.task import EVERY_TASK
 
 
@@ -32,15 +32,21 @@ def test_whole_category() -> None:
 def test_every_benchmark_is_a_name_for_run_entries() -> None:
     """Each benchmark that `list` prints stands for run entries, a name of both kinds is the run entry, and arguments stay."""
     for benchmark in BENCHMARKS:
-        assert set(expand_entry(benchmark.name)) <= set(benchmark.entries), (
-            benchmark.name
-        )
-    assert expand_entry("helmet2:length=8k") == [
-        f"helmet2_{name}:length=8k"
-        for name in ("recall", "ruler", "graphwalk", "longbenchv2")
-    ]
-    assert expand_entry("oolong") == ["oolong"]
-    assert expand_entry("mmlu:subject=anatomy") == ["mmlu:subject=anatomy"]
+        names = {written.name for written in read_entries(benchmark.name)}
+        assert names <= set(benchmark.entries), benchmark.name
+    texts = {
+        "helmet2:length=8k": [
+            "helmet2_recall:length=8k",
+            "helmet2_ruler:length=8k",
+            "helmet2_graphwalk:length=8k",
+            "helmet2_longbenchv2:length=8k",
+        ],
+        "oneruler:language=de,length=8k": ["oneruler_de:length=8k"],
+        "oolong": ["oolong"],
+        "mmlu:subject=anatomy": ["mmlu:subject=anatomy"],
+    }
+    for text, expected in texts.items():
+        assert [written.text for written in read_entries(text)] == expected
 
 
 def test_every_argument() -> None:

@@ -7,7 +7,6 @@ import yaml
 
 from core_evals.helm_longctx.medical import MEDICAL
 from core_evals.helm_longctx.settings import JURY, family_name
-from helm_longctx.config.local_models import model_name
 from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError
 
@@ -20,9 +19,12 @@ def write_jury(config: RunConfig, folder: Path) -> None:
     Raises:
         InputError: the entries are judged, and no judge is named.
     """
-    if not any(entry.partition(":")[0] in _JUDGED for entry in config.entries or []):
+    asked: set[str] = set()
+    for text in config.entries or []:
+        asked.update(written.name for written in text.entries)
+    if asked.isdisjoint(_JUDGED):
         return
-    names = [model_name(judge) for judge in config.judge.judges]
+    names = config.judge.names
     if names in (["auto"], ["none"]):
         raise InputError(
             f"config.params.extra.judge={names[0]!r} is invalid; give one or several judges,"

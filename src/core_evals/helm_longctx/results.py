@@ -30,7 +30,7 @@ from helm_longctx.tasks.metric_names import GENERATED_DATA
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC
 
-MetricValues = dict[str, dict[str, Any]]
+_TaskScores = dict[str, dict[str, Any]]
 """From the name of a statistic to its `value` and `stats`, as in NeMo Evaluator's `Score`."""
 
 
@@ -47,8 +47,8 @@ def read_results(suite: Path) -> dict[str, Any]:
     Raises:
         InputError: all runs are damaged.
     """
-    tasks: dict[str, MetricValues] = {}
-    groups: dict[str, MetricValues] = {}
+    tasks: dict[str, _TaskScores] = {}
+    groups: dict[str, _TaskScores] = {}
     for _, run in read_undamaged(_find_finished_runs(suite), _read_scores):
         tasks |= run.tasks
         groups[run.group] = run.scores
@@ -66,8 +66,8 @@ class RunScores:
     """
 
     group: str
-    scores: MetricValues
-    tasks: Mapping[str, MetricValues]
+    scores: _TaskScores
+    tasks: Mapping[str, _TaskScores]
 
 
 def _find_finished_runs(suite: Path) -> list[Path]:
@@ -101,7 +101,7 @@ def _read_scores(path: Path) -> RunScores:
     return RunScores(group=group, scores=scores, tasks=tasks)
 
 
-def _wrap(results: Mapping[str, MetricValues]) -> dict[str, Any]:
+def _wrap(results: Mapping[str, _TaskScores]) -> dict[str, Any]:
     return {
         name: {"metrics": {"score": {"scores": scores}}}
         for name, scores in results.items()
@@ -126,14 +126,14 @@ def _group_name(benchmark: Benchmark, part: str, spec: Mapping[str, Any]) -> str
     return group_name(benchmark, part, length, arguments.get("context") == "none")
 
 
-def _scores(result: Result) -> MetricValues:
+def _scores(result: Result) -> _TaskScores:
     """Return the statistics of a task: the means on HELM's pages, and the spread over answers."""
     values: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for row in result.answers:
         main = {} if row.score is None else {MAIN_METRIC: row.score}
         for name, value in {**row.values, **main}.items():
             values[name].append((value, row.group))
-    scores: MetricValues = {}
+    scores: _TaskScores = {}
     for name, statistic in result.statistics.items():
         spread: dict[str, float] = {}
         if name in values:
@@ -151,7 +151,7 @@ def _scores(result: Result) -> MetricValues:
     return scores
 
 
-def _mean(results: Sequence[Result]) -> MetricValues:
+def _mean(results: Sequence[Result]) -> _TaskScores:
     """Return the score of a run with several tasks: the unweighted mean of their scores."""
     scored = [result for result in results if result.has_score]
     if not scored or not scored[0].run:
@@ -164,7 +164,7 @@ def _mean(results: Sequence[Result]) -> MetricValues:
         else {"stderr": math.hypot(*errors) / len(errors)}
     )
     count = sum(row.score is not None for result in scored for row in result.answers)
-    scores: MetricValues = {
+    scores: _TaskScores = {
         MAIN_METRIC: {"value": mean.interval.mean, "stats": {"count": count, **known}}
     }
     generated = [

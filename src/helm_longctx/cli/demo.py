@@ -35,7 +35,7 @@ from helm_longctx.config.shared import (
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import MARK, add_mark, percent, range_text
+from helm_longctx.documents.numbers import MARK, add_mark, format_range, percent
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, describe_count, is_format_error
@@ -57,6 +57,7 @@ from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.registry import BENCHMARKS, benchmark_of, find_benchmark
 from helm_longctx.tasks.token_estimate import estimate_tokens
+from helm_longctx.writing import replace_page
 
 RUNS = Path(str(resources.files("helm_longctx") / "cli" / "demo.yaml"))
 """What the demo runs: a configuration of `helm-longctx run`, whose entries have titles."""
@@ -232,9 +233,8 @@ def _run(
     values = {}
     for name in ("suite", "models", "parallelism"):
         values[name] = config[name]
-    run_config.write_text(
-        yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8"
-    )
+    text = yaml.safe_dump({**values, "entries": entries}, width=200)
+    replace_page(run_config, text.encode())
     step = bars.add_task(f"{total} {what}", total=total)
     folder = suite_path(output_path, config["suite"])
     for count in _watch(["run", str(run_config), *options], log, folder, models):
@@ -395,7 +395,7 @@ def _show_score(score: Result | None, has_ends: bool) -> str:
     interval = score.interval
     text = add_mark(percent(interval.mean), score.caveats)
     if has_ends:
-        text += f" ({range_text(interval.low, interval.high)})"
+        text += f" ({format_range(interval.low, interval.high)})"
     return text
 
 
@@ -464,7 +464,7 @@ def write_questions(
     folder.mkdir(parents=True, exist_ok=True)
     rows = _KINDS[kind](_read_passages(squad), round(_FILLED * length), Random(_SEED))
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    replace_page(folder / FILE, "\n".join([*lines, ""]).encode())
 
 
 def _make_conversations(

@@ -18,11 +18,11 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.helm.scenario import stop_sequences
 from helm_longctx.helm.truncation import settings_with_tokenizer
-from helm_longctx.tasks.entry import Entry, fetch_command, parse_entry
+from helm_longctx.tasks.entry import Entry, fetch_command
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.reasoning import may_contain_reasoning, split_answer
-from helm_longctx.tasks.registry import BENCHMARKS, expand_entry
+from helm_longctx.tasks.registry import BENCHMARKS, parse_entries
 from helm_longctx.tasks.task import MOST_SCORED, MetricValues, ScorerInput, Task
 
 _EntryArgument = Annotated[
@@ -53,9 +53,7 @@ def prompts(
     If there is a second request, `follow_up` has the texts of its prompt around the first answer. With --parts,
     `context` and `question` are null if the last message has no context.
     """
-    entries = []
-    for text in expand_entry(entry):
-        entries.append(parse_entry(BENCHMARKS, text))
+    entries = parse_entries(entry)
     root = DataRoot.find(output_path)
     if any(asked.settings.count_with for asked in entries):
         fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry

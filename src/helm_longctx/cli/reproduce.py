@@ -14,7 +14,7 @@ from helm_longctx.apps.reproduction.protocols import (
     runnable_protocols,
 )
 from helm_longctx.cli.run import make_configured_runs
-from helm_longctx.config.load import FOLDERS, LIMITS, MODEL, takes_options
+from helm_longctx.config.options import FOLDERS, LIMITS, MODEL, takes_options
 from helm_longctx.config.shared import Quiet, Verbose
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder
@@ -82,7 +82,8 @@ def reproduce(
             release = reproduction.release
             why = "; ".join(dict.fromkeys(describe_runs(row) for row in release))
             raise InputError(f"no number of {release[0].row.model} can be run ({why})")
-        options = {"suite": "reproduce", **arguments, "protocol": list(protocols)}
+        names = [reported.text for reported in protocols]
+        options = {"suite": "reproduce", **arguments, "protocol": names}
         make_configured_runs(None, options, quiet, verbose, reproduction)
         return
     suite = arguments.get("suite")
@@ -100,10 +101,10 @@ def reproduce(
 def _find(name: str) -> Reproduction:
     """Return the published numbers of the protocol with a name, or of the release if no protocol has it."""
     try:
-        _, protocol = find_protocol(name, BENCHMARKS)
+        reported = find_protocol(name, BENCHMARKS)
     except InputError:
         release = find_release(name, BENCHMARKS)
         if not release:
             raise
         return Reproduction(protocols=runnable_protocols(release), release=release)
-    return Reproduction(protocols=[protocol.name])
+    return Reproduction(protocols=[reported])

@@ -13,15 +13,15 @@ import typer
 
 from helm_longctx.cli.batch import print_states, show_batch_log
 from helm_longctx.config.estimates import print_estimates
-from helm_longctx.config.load import load_config, read_options, takes_options
+from helm_longctx.config.load import load_config
+from helm_longctx.config.options import read_options, takes_options
 from helm_longctx.config.schema import LocalModels, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError, describe_count
-from helm_longctx.helm.names import check_name, may_be_helms
 from helm_longctx.results.suite import suite_path
-from helm_longctx.tasks.entry import split_entry
 
 if TYPE_CHECKING:
+    from helm_longctx.apps.exchange.loggers import Target
     from helm_longctx.apps.reproduction.protocols import Reproduction
     from helm_longctx.config.plan import Plan
     from helm_longctx.runner.estimate import Estimate
@@ -79,15 +79,15 @@ def make_configured_runs(
         config = load_config(path, read_options(arguments))
         if config.batch and not quiet:
             show_batch_log()
-        for number, target in enumerate(config.log_to or []):
-            from helm_longctx.apps.exchange.loggers import parse_target
+        targets = _read_targets(config)
 
-            with config.source_map.at(("log_to", number)):
-                parse_target(target)
+        def make(config: RunConfig) -> None:
+            _run(config, targets, prints, reproduction)
+
         if config.watch is None:
-            _run(config, prints, reproduction)
+            make(config)
         elif config.watch.is_dir():
-            watch(config, config.watch, lambda part: _run(part, prints, reproduction))
+            watch(config, config.watch, make)
         else:
             raise config.source_map.error(
                 ("watch",),
@@ -95,8 +95,23 @@ def make_configured_runs(
             )
 
 
-def _run(config: RunConfig, prints: TextIO, given: Reproduction | None) -> None:
-    _check_names(config)
+def _read_targets(config: RunConfig) -> list[Target]:
+    """Return where scores are logged, or raise an `InputError` before anything is sent."""
+    targets = []
+    for number, text in enumerate(config.log_to or []):
+        from helm_longctx.apps.exchange.loggers import parse_target
+
+        with config.source_map.at(("log_to", number)):
+            targets.append(parse_target(text))
+    return targets
+
+
+def _run(
+    config: RunConfig,
+    targets: Sequence[Target],
+    prints: TextIO,
+    given: Reproduction | None,
+) -> None:
     from helm_longctx.apps.reproduction.protocols import Reproduction
     from helm_longctx.config.plan import make_plan  # this imports HELM
     from helm_longctx.config.settings import make_settings
@@ -118,26 +133,18 @@ def _run(config: RunConfig, prints: TextIO, given: Reproduction | None) -> None:
                 failure, stops = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
             folder = suite_path(config.output_path, config.suite)
-            if config.log_to:
+            if targets:
                 from helm_longctx.apps.exchange.loggers import log_scores
                 from helm_longctx.results.boards import read_suite
                 from helm_longctx.tasks.registry import BENCHMARKS
 
                 boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-                print(*log_scores(boards, config.log_to, config.suite), sep="\n")
+                print(*log_scores(boards, targets, config.suite), sep="\n")
             for stop in stops:
                 print(stop)
             if failure:
                 raise failure
             reproduction.print_comparison(folder, plan.deployments)
-
-
-def _check_names(config: RunConfig) -> None:
-    """Check the names of run entries, so that a misspelled one is refused before HELM is imported."""
-    for key, texts in (("tasks", config.tasks), ("entries", config.entries)):
-        for number, text in enumerate(texts or []):
-            with config.source_map.at((key, number)):
-                check_name(split_entry(text)[0], may_be_helms)
 
 
 def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
@@ -197,7 +204,6 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     from helm_longctx.helm.registry import runner_error
     from helm_longctx.results.run_groups import write_groups
     from helm_longctx.runner.stopping import run_until_decided
-    from helm_longctx.tasks.stop_rules import parse_rule
 
     config = plan.config
     if config.groups:
@@ -209,7 +215,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     rule = plan.config.limits.stop_when
     try:
         if rule:
-            return None, run_until_decided(runner, plan.specs, parse_rule(rule))
+            return None, run_until_decided(runner, plan.specs, rule)
         runner.run_all(list(plan.specs))
     except InputError as error:
         return error, ()

@@ -21,10 +21,10 @@ from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.data_cards import make_cards
 from helm_longctx.tasks.data_checks import DataCheck, SourceShape, check_data
-from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.entry import Entry
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.metric_names import headline_text
-from helm_longctx.tasks.registry import BENCHMARKS, about_of, expand_entry
+from helm_longctx.tasks.registry import BENCHMARKS, about_of, parse_entries
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.validation import list_entries
 from helm_longctx.writing import replace_file
@@ -61,46 +61,15 @@ def list_tasks(
     """List the benchmarks, or tasks with lengths, metric, output budget, and whether their data is present."""
     named_tasks = _find_tasks(names or [])
     if data:
-        cards = []
-        for benchmark in {
-            benchmark.name: benchmark for benchmark, *_ in named_tasks
-        }.values():
-            cards += make_cards(benchmark)
-        if as_json:
-            sys.stdout.buffer.write(
-                orjson.dumps(
-                    cards, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-                )
-            )
-        elif cards:
-            texts = []
-            for card in cards:
-                texts.append(
-                    (
-                        card.benchmark,
-                        card.page,
-                        card.license,
-                        card.size or "unknown",
-                        card.seen,
-                        ", ".join(card.times),
-                    )
-                )
-            print_table(
-                text_table(
-                    "Data",
-                    ("benchmark", "data", "license", "size", "seen", "fetched"),
-                    texts,
-                )
-            )
-            print(
-                "Revisions, digests and known faults:"
-                f" {page_address('reference/data')}, or with --json"
-            )
-        else:
-            print("The data of these tasks is generated, or your own.")
+        _print_data(
+            {benchmark.name: benchmark for benchmark, *_ in named_tasks}, as_json
+        )
         return
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
+    if not (names or every or as_json):
+        _print_benchmarks(root)
+        return
     rows = []
     for benchmark, entry, task in named_tasks:
         rows.append(
@@ -115,30 +84,54 @@ def list_tasks(
             }
         )
     if as_json:
-        sys.stdout.buffer.write(
-            orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        )
-    elif names or every:
-        _print_rows(
-            rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}"
-        )
+        _print_json(rows)
     else:
-        benchmark_rows = []
-        for benchmark in BENCHMARKS:
-            lengths: list[int] = []
-            for task in benchmark.tasks:
-                lengths += _find_lengths(benchmark, task, root)
-            row = {
+        place = "" if root.mirror else " (cache)"
+        _print_rows(rows, f"Data at {length}: {root.path}{place}")
+
+
+def _print_data(benchmarks: Mapping[str, Benchmark], as_json: bool) -> None:
+    """Print the sources and the licenses of the data."""
+    cards = []
+    for benchmark in benchmarks.values():
+        cards += make_cards(benchmark)
+    if as_json:
+        _print_json(cards)
+        return
+    if not cards:
+        print("The data of these tasks is generated, or your own.")
+        return
+    rows = []
+    for card in cards:
+        size = card.size or "unknown"
+        times = ", ".join(card.times)
+        rows.append((card.benchmark, card.page, card.license, size, card.seen, times))
+    columns = ("benchmark", "data", "license", "size", "seen", "fetched")
+    print_table(text_table("Data", columns, rows))
+    print(
+        "Revisions, digests and known faults:"
+        f" {page_address('reference/data')}, or with --json"
+    )
+
+
+def _print_benchmarks(root: DataRoot) -> None:
+    rows = []
+    for benchmark in BENCHMARKS:
+        lengths: list[int] = []
+        for task in benchmark.tasks:
+            lengths += _find_lengths(benchmark, task, root)
+        rows.append(
+            {
                 "benchmark": benchmark.name,
                 "tasks": len(benchmark.tasks),
                 "lengths": _span(lengths),
                 "about": about_of(benchmark),
             }
-            benchmark_rows.append(row)
-        _print_rows(benchmark_rows, "Benchmarks")
-        print(
-            "The tasks of a benchmark: helm-longctx list NAME. All tasks: helm-longctx list --all"
         )
+    _print_rows(rows, "Benchmarks")
+    print(
+        "The tasks of a benchmark: helm-longctx list NAME. All tasks: helm-longctx list --all"
+    )
 
 
 def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
@@ -304,7 +297,7 @@ def fetch(
     names = entries or []
     checked: list[Entry] = []
     for name in names:
-        checked += [parse_entry(BENCHMARKS, entry) for entry in expand_entry(name)]
+        checked += parse_entries(name)
     if as_json and not check:
         raise InputError("fetch: --json needs --check")
     if check:
@@ -312,7 +305,10 @@ def fetch(
         for benchmark in BENCHMARKS:
             every += list_entries(benchmark)
         check_result = check_data(checked or every)
-        (_print_json if as_json else _print_check)(check_result)
+        if as_json:
+            _print_check_json(check_result)
+        else:
+            _print_check(check_result)
         if not check_result.has_passed:
             raise typer.Exit(1)
         return
@@ -367,7 +363,7 @@ def _write_in_line(text: str) -> str:
     return escape_invisible(text).replace("\n", "\\n")
 
 
-def _print_json(check: DataCheck) -> None:
+def _print_check_json(check: DataCheck) -> None:
     """Print the check for programs."""
     content = {
         "checked": date.today().isoformat(),
@@ -377,6 +373,9 @@ def _print_json(check: DataCheck) -> None:
         "repositories": [state._asdict() for state in check.repositories],
         "todo": check.todo,
     }
-    sys.stdout.buffer.write(
-        orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    )
+    _print_json(content)
+
+
+def _print_json(content: object) -> None:
+    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    sys.stdout.buffer.write(orjson.dumps(content, option=option))

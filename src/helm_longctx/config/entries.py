@@ -1,32 +1,31 @@
-"""Makes the run entries of a configuration, and checks each of them once."""
+"""Makes the run entries of a configuration, and checks each of them once.
+
+tasks, protocols, entries, files of entries ─► drafts ─► checked, with a judge ─► one for each sampling
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from helm_longctx.config.local_models import ConfiguredModel, find_sampling, model_name
-from helm_longctx.config.schema import RunConfig
+from helm_longctx.config.local_models import ConfiguredModel
+from helm_longctx.config.schema import EntryText, RunConfig
 from helm_longctx.config.source_map import KeyPath
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.command_line import read_conf
-from helm_longctx.helm.names import check_name, check_single
-from helm_longctx.helm.registry import (
-    expander_names,
-    find_run_spec_function,
-    load_class,
-)
-from helm_longctx.helm.run_specs import check_run_entry
+from helm_longctx.helm.names import check_single
+from helm_longctx.helm.registry import load_class
+from helm_longctx.helm.run_specs import check_run_entry, list_arguments
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.tasks.entry import (
-    allowed_arguments,
+    Entry,
+    WrittenEntry,
     check_own_questions,
     split_entry,
 )
-from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry, find_protocol
+from helm_longctx.tasks.registry import OURS, BenchmarkProtocol
 from helm_longctx.tasks.request_settings import GIVEN_TEXTS
 
 _MODEL = ("model", "model_deployment")
@@ -48,258 +47,244 @@ class _Draft:
     Args:
         path: the key path of the entry.
         paths: the key paths of those arguments that stand elsewhere.
+        protocol: the name of the protocol whose entry it is, if any.
     """
 
-    name: str
-    arguments: Mapping[str, Any]
+    written: WrittenEntry
     path: KeyPath
     paths: Mapping[str, KeyPath] = field(default_factory=dict)
+    protocol: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.written.name
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        return self.written.arguments
+
+    @property
+    def has_lengths(self) -> bool:
+        return self.name in OURS and OURS[self.name].axis is not None
+
+    @property
+    def model(self) -> str:
+        """The model that the entry names. It is empty if the entry names no model or a group of models."""
+        named = [str(self.arguments[key]) for key in _MODEL if key in self.arguments]
+        # To HELM a word without a slash is a group of models (helm/benchmark/run.py:51).
+        return named[0] if named and "/" in named[0] else ""
+
+    def with_arguments(self, arguments: Mapping[str, Any]) -> _Draft:
+        """Return the draft with these arguments in place of its own."""
+        return replace(self, written=self.written._replace(arguments=arguments))
 
 
 def plan_entries(
-    config: RunConfig, models: Sequence[ConfiguredModel]
+    config: RunConfig, models: Sequence[ConfiguredModel], root: DataRoot
 ) -> list[PlannedEntry]:
     """Return the run entries of a configuration, each once.
 
     Args:
         models: the configuration's models (`expand_models`).
+        root: where the data of protocols are.
 
     Raises:
         InputError: an entry has an invalid part, or no model.
     """
-    sampled = []
-    for configured in models:
-        path = (*configured.path, "sampling")
-        with config.source_map.at(path):
-            if sampling := find_sampling(configured):
-                sampled.append((configured.name, sampling, path))
-    is_any_plain = any(not configured.has_sampling for configured in models)
     planned: dict[str, PlannedEntry] = {}
-
-    def plan(draft: _Draft, model: str) -> None:
-        text = _format(draft.name, draft.arguments)
-        entry = PlannedEntry(
-            text=text,
-            path=draft.path,
-            model=model,
-        )
-        planned.setdefault(text, entry)
-
-    for draft in _draft_entries(config):
-        model = _check(config, draft)
-        judged = replace(
-            draft, arguments={**_choose_judge(config, draft), **draft.arguments}
-        )
-        if not (model or models):
-            allowed = "a list of names of models, or of mappings with name and url"
-            text = shorten(_format(judged.name, judged.arguments))
-            raise config.source_map.error(
-                ("models",), f" is missing, and {text} names no model; give {allowed}"
-            )
-        if model or is_any_plain:
-            plan(judged, model)
-        # A sampling is a part of a run's entry, so a model with one has entries of its own.
-        for named, sampling, path in [] if model else sampled:
-            drawn = judged
-            if draft.arguments.get("metric") not in GIVEN_TEXTS:
-                drawn = replace(judged, arguments={**sampling, **judged.arguments})
-            _check(config, replace(drawn, path=path, paths={}))
-            plan(
-                replace(drawn, arguments={**drawn.arguments, "model": named}),
-                named,
-            )
+    protocols: dict[str, list[Entry]] = {}
+    for draft in _add_retries(config, _draft_entries(config)):
+        entry = _check(config, draft)
+        if draft.protocol and entry:
+            protocols.setdefault(draft.protocol, []).append(entry)
+        judge = _choose_judge(config, entry)
+        judged = draft.with_arguments({**judge, **draft.arguments})
+        for asked in _add_models(config, judged, models):
+            text = asked.written.text
+            planned_entry = PlannedEntry(text=text, path=draft.path, model=asked.model)
+            planned.setdefault(text, planned_entry)
+    if not config.generated:
+        check_own_questions(protocols, root)
     return list(planned.values())
 
 
 def _draft_entries(config: RunConfig) -> Iterator[_Draft]:
-    """Yield each entry and, if `retry_cut` is given, after it the one that asks again for its cut answers."""
-    is_used = False
-    for draft in _combine(config):
-        yield draft
-        is_ours = draft.name in OURS and "retry_cut" not in draft.arguments
-        if config.retry_cut and is_ours:
-            is_used = True
-            arguments = {**draft.arguments, "retry_cut": config.retry_cut}
-            yield replace(draft, arguments=arguments)
-    if config.retry_cut and not is_used:
-        given = f"={config.retry_cut} is given, but all entries are HELM's own, which do not take it; leave it out"
-        raise config.source_map.error(("retry_cut",), given)
-
-
-def _combine(config: RunConfig) -> Iterator[_Draft]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
     if config.protocols:
         yield from _combine_protocols(config, config.protocols)
     for number, text in enumerate(config.entries or []):
-        for entry in expand_entry(text):
-            yield _split(config, entry, ("entries", number))
-    for number, path in enumerate(config.conf_paths or []):
-        entries = read_conf(str(path))
+        for written in text.entries:
+            yield _Draft(written=written, path=("entries", number))
+    for number, file in enumerate(config.conf_paths or []):
+        path = ("conf_paths", number)
+        entries = read_conf(str(file))
         if isinstance(entries, InputError):
-            raise config.source_map.error(("conf_paths", number), f": {entries}")
-        for text in entries:
-            yield _split(config, text, ("conf_paths", number))
+            raise config.source_map.error(path, f": {entries}")
+        for entry in entries:
+            with config.source_map.at(path):
+                written = split_entry(entry)
+                check_single(written.name)
+            yield _Draft(written=written, path=path)
 
 
-def _combine_tasks(config: RunConfig, tasks: Sequence[str]) -> Iterator[_Draft]:
+def _combine_tasks(config: RunConfig, tasks: Sequence[EntryText]) -> Iterator[_Draft]:
+    """Yield the entries of tasks at each length, with the configuration's arguments that they take."""
     drafts = []
-    taken_by: list[list[str]] = []
+    allowed: list[list[str]] = []
     for number, text in enumerate(tasks):
-        for entry in expand_entry(text):
-            draft = _split(config, entry, ("tasks", number))
+        for written in text.entries:
+            draft = _Draft(written=written, path=("tasks", number))
             with config.source_map.at(draft.path):
-                taken_by.append(_list_arguments(draft))
+                allowed.append(list_arguments(written))
             drafts.append(draft)
     # At least one task takes each argument, and at least one has lengths if lengths are given.
     taken: dict[str, None] = {}
-    for names in taken_by:
+    for names in allowed:
         taken |= dict.fromkeys(names)
     taken.pop("length", None)
-    for key in config.arguments:
-        if key not in taken:
-            choices = list_choices(key, taken)
-            raise config.source_map.error(
-                ("arguments", key),
-                f" is an argument that none of the tasks takes; {choices}",
-            )
-    if config.lengths and not any(map(_has_lengths, drafts)):
+    _check_arguments(config, taken, "is an argument that none of the tasks takes")
+    if config.lengths and not any(draft.has_lengths for draft in drafts):
         raise config.source_map.error(
             ("lengths",), " is given, but no task has lengths; leave it out"
         )
-    for draft, names in zip(drafts, taken_by, strict=True):
-        shared = {}
-        paths: dict[str, KeyPath] = {}
-        for key, value in config.arguments.items():
-            if key in names and key not in draft.arguments:
-                shared[key] = value
-                paths[key] = ("arguments", key)
-        if not _has_lengths(draft) or "length" in draft.arguments:
-            arguments = {**shared, **draft.arguments}
-            yield replace(draft, arguments=arguments, paths=paths)
-            continue
-        if not config.lengths:
-            raise config.source_map.error(
-                ("lengths",),
-                f" is missing, and {draft.name} has lengths; give a list such as [8k, 128k]",
-            )
-        for number, length in enumerate(config.lengths):
-            yield replace(
-                draft,
-                arguments={"length": length, **shared, **draft.arguments},
-                paths={**paths, "length": ("lengths", number)},
-            )
+    for draft, names in zip(drafts, allowed, strict=True):
+        yield from _add_lengths(config, _add_arguments(config, draft, names))
 
 
-def _combine_protocols(config: RunConfig, protocols: Sequence[str]) -> Iterator[_Draft]:
-    """Yield the entries of protocols, if their benchmarks' own questions are there or the configuration needs none."""
-    drafts = []
-    asked = {}
-    for number, protocol_name in enumerate(protocols):
-        path = ("protocols", number)
-        with config.source_map.at(path):
-            benchmark, protocol = find_protocol(protocol_name, BENCHMARKS)
-            if not protocol.entries:
-                raise InputError(
-                    f"{protocol.name!r} cannot be run ({protocol.obstacle})"
-                )
-        asked[protocol.name] = (benchmark, protocol.entries)
-        for text in protocol.run_entries:
-            draft = _split(config, text, path)
-            allowed = _list_arguments(draft)
-            for key in config.arguments:
-                if key not in allowed:
-                    choices = list_choices(key, allowed)
-                    raise config.source_map.error(
-                        ("arguments", key),
-                        f" is not an argument of {draft.name}; {choices}",
-                    )
-            # The configuration's arguments replace the protocol's own.
-            arguments = {**draft.arguments, **config.arguments}
-            drafts.append(replace(draft, arguments=arguments))
-    if not config.generated:
-        check_own_questions(asked, DataRoot.find(config.output_path))
-    yield from drafts
-
-
-def _split(config: RunConfig, text: str, path: KeyPath) -> _Draft:
-    """Return the draft of a run entry, whose name is checked here and nowhere else."""
-    with config.source_map.at(path):
-        name, arguments = split_entry(text)
-        check_name(name, lambda name: find_run_spec_function(name) is not None)
-        check_single(name)
-    return _Draft(
-        name=name,
-        arguments=arguments,
-        path=path,
+def _add_arguments(
+    config: RunConfig, draft: _Draft, allowed: Collection[str]
+) -> _Draft:
+    """Return the draft with those of the configuration's arguments that are allowed and that it lacks."""
+    shared = {}
+    paths: dict[str, KeyPath] = {}
+    for key, value in config.arguments.items():
+        if key in allowed and key not in draft.arguments:
+            shared[key] = value
+            paths[key] = ("arguments", key)
+    return replace(
+        draft.with_arguments({**shared, **draft.arguments}),
+        paths=paths,
     )
 
 
-def _has_lengths(draft: _Draft) -> bool:
-    return draft.name in OURS and OURS[draft.name].axis is not None
+def _add_lengths(config: RunConfig, draft: _Draft) -> Iterator[_Draft]:
+    """Yield the draft at each of the configuration's lengths, or as it is if it needs none of them."""
+    if not draft.has_lengths or "length" in draft.arguments:
+        yield draft
+        return
+    if not config.lengths:
+        raise config.source_map.error(
+            ("lengths",),
+            f" is missing, and {draft.name} has lengths; give a list such as [8k, 128k]",
+        )
+    for number, length in enumerate(config.lengths):
+        yield replace(
+            draft.with_arguments({"length": length, **draft.arguments}),
+            paths={**draft.paths, "length": ("lengths", number)},
+        )
 
 
-def _list_arguments(draft: _Draft) -> list[str]:
-    """Return the arguments that a run entry, ours or HELM's, takes in addition to its own arguments."""
-    if draft.name in OURS:
-        benchmark = OURS[draft.name]
-        task = draft.arguments.get(benchmark.task_argument)
-        own = allowed_arguments(benchmark, draft.name, task)
-    else:
-        function = find_run_spec_function(draft.name)
-        own = [*(inspect.signature(function).parameters if function else ())]
-    return [*own, *expander_names()]
+def _combine_protocols(
+    config: RunConfig, protocols: Sequence[BenchmarkProtocol]
+) -> Iterator[_Draft]:
+    """Yield the entries of protocols. The configuration's arguments replace the protocols' own."""
+    for number, (_, protocol) in enumerate(protocols):
+        path = ("protocols", number)
+        if not protocol.entries:
+            raise config.source_map.error(
+                path, f": {protocol.name!r} cannot be run ({protocol.obstacle})"
+            )
+        for text in protocol.run_entries:
+            written = split_entry(text)
+            allowed = list_arguments(written)
+            _check_arguments(config, allowed, f"is not an argument of {written.name}")
+            arguments = {**written.arguments, **config.arguments}
+            yield _Draft(
+                written=written._replace(arguments=arguments),
+                path=path,
+                protocol=protocol.name,
+            )
 
 
-def _check(config: RunConfig, draft: _Draft) -> str:
-    """Check an entry, and return the model that it names. It is empty if it names no model or a group of models.
+def _check_arguments(config: RunConfig, allowed: Collection[str], problem: str) -> None:
+    """Raise an `InputError` with a problem if an argument of the configuration is not allowed."""
+    for key in config.arguments:
+        if key not in allowed:
+            choices = list_choices(key, allowed)
+            raise config.source_map.error(("arguments", key), f" {problem}; {choices}")
+
+
+def _add_retries(config: RunConfig, drafts: Iterable[_Draft]) -> Iterator[_Draft]:
+    """Yield each entry and, if `retry_cut` is given, after it the one that asks again for its cut answers."""
+    is_used = False
+    for draft in drafts:
+        yield draft
+        is_ours = draft.name in OURS and "retry_cut" not in draft.arguments
+        if config.retry_cut and is_ours:
+            is_used = True
+            yield draft.with_arguments(
+                {**draft.arguments, "retry_cut": config.retry_cut}
+            )
+    if config.retry_cut and not is_used:
+        given = f"={config.retry_cut} is given, but all entries are HELM's own, which do not take it; leave it out"
+        raise config.source_map.error(("retry_cut",), given)
+
+
+def _add_models(
+    config: RunConfig, draft: _Draft, models: Sequence[ConfiguredModel]
+) -> Iterator[_Draft]:
+    """Yield an entry as it is for all models without a sampling, and one for each model with a sampling."""
+    if draft.model:
+        yield draft
+        return
+    if not models:
+        allowed = "a list of names of models, or of mappings with name and url"
+        text = shorten(draft.written.text)
+        raise config.source_map.error(
+            ("models",), f" is missing, and {text} names no model; give {allowed}"
+        )
+    if not all(configured.has_sampling for configured in models):
+        yield draft
+    # A sampling is a part of a run's entry, so a model with one has entries of its own.
+    for configured in models:
+        if not configured.has_sampling:
+            continue
+        path = (*configured.path, "sampling")
+        with config.source_map.at(path):
+            sampling = configured.sampling
+        drawn = draft
+        if draft.arguments.get("metric") not in GIVEN_TEXTS:
+            drawn = draft.with_arguments({**sampling, **draft.arguments})
+        _check(config, replace(drawn, path=path, paths={}))
+        yield drawn.with_arguments({**drawn.arguments, "model": configured.name})
+
+
+def _check(config: RunConfig, draft: _Draft) -> Entry | None:
+    """Check an entry, and return what it is if it is ours.
 
     Raises:
         InputError: the entry is wrong. The error has the place of the argument that is wrong.
     """
     try:
-        return _check_entry(draft)
+        return check_run_entry(draft.written)
     except InputError as error:
         path = draft.paths.get(error.argument, draft.path)
         raise config.source_map.error(path, f": {error}") from error
 
 
-def _check_entry(draft: _Draft) -> str:
-    name = draft.name
-    if name in OURS:
-        check_run_entry(name, draft.arguments)
-    else:
-        allowed = _list_arguments(replace(draft, arguments={}))
-        for key in draft.arguments:
-            if key not in allowed:
-                raise InputError(
-                    f"{name}: unknown argument {key}; {list_choices(key, allowed)}",
-                    argument=key,
-                )
-    named = [str(draft.arguments[key]) for key in _MODEL if key in draft.arguments]
-    # To HELM a word without a slash is a group of models (helm/benchmark/run.py:51).
-    return named[0] if named and "/" in named[0] else ""
-
-
-def _choose_judge(config: RunConfig, draft: _Draft) -> dict[str, str]:
+def _choose_judge(config: RunConfig, entry: Entry | None) -> dict[str, str]:
     """Return the argument `judge` of an entry with the configuration's judges, or empty if they cannot judge the entry.
 
     Citations keep their NLI model: language models judge them only if the entry itself has the argument `judge`.
     """
-    names = "+".join(map(model_name, config.judge.judges))
-    if names == "auto" or draft.name not in OURS or "judge" in draft.arguments:
+    judges = "+".join(config.judge.names)
+    if judges == "auto" or entry is None or "judge" in entry.arguments:
         return {}
-    annotator = OURS[draft.name].entries[draft.name].judge
-    is_judged = annotator and "judge" in _list_arguments(draft)
-    is_able = names == "none" or (
-        annotator and issubclass(load_class(annotator), AnswerAnnotator)
-    )
-    return {"judge": names} if is_judged and is_able else {}
-
-
-def _format(name: str, arguments: Mapping[str, Any]) -> str:
-    texts = []
-    for key, value in arguments.items():
-        text = str(value).lower() if isinstance(value, bool) else value
-        texts.append(f"{key}={text}")
-    return f"{name}:{','.join(texts)}" if texts else name
+    if entry.metric:  # the model writes nothing that can be judged
+        return {}
+    annotator = entry.category.judge
+    if not annotator or not any("judge" in task.all_arguments for task in entry.tasks):
+        return {}
+    is_able = judges == "none" or issubclass(load_class(annotator), AnswerAnnotator)
+    return {"judge": judges} if is_able else {}

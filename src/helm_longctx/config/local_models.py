@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm_log import helm_log
 from helm_longctx.models.endpoints.registration import (
     ENGINE_CLIENT,
     LOCAL_CLIENT,
@@ -24,8 +24,16 @@ from helm_longctx.models.endpoints.registration import (
 from helm_longctx.models.local.folders import count_tensors, digest_folder
 from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.redaction.abbreviation import describe_error, digest
-from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.steps import find_step
+
+DEPLOYMENTS = "model_deployments.yaml"
+METADATA = "model_metadata.yaml"
+
+MADE_FROM = "made_from"
+"""Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
+
+HelmFiles = dict[str, dict[str, Any]]
+"""The entry of a model for each of HELM's YAML files, by the file's name."""
 
 _SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
 """Files of a model on the hub that are read before its weights: its configuration and its tokenizer."""
@@ -47,17 +55,6 @@ class _ModelFacts(NamedTuple):
     has_template: bool
 
 
-def model_name(model: str | Endpoint | LocalModels) -> str:
-    """Return the name in HELM of a model of a configuration."""
-    if isinstance(model, str):
-        name = model
-    else:
-        name = str(model.name)
-    if isinstance(model, str) or "/" in name:
-        return name
-    return f"endpoint/{name}"
-
-
 @dataclass(frozen=True)
 class ConfiguredModel:
     """A model of a configuration, and its key path. A mapping with several folders stands for several models."""
@@ -68,12 +65,21 @@ class ConfiguredModel:
     @property
     def name(self) -> str:
         """The name in HELM."""
-        return model_name(self.model)
+        return self.model if isinstance(self.model, str) else str(self.model.name)
 
     @property
     def has_sampling(self) -> bool:
         """Whether the model has a sampling of its own. Otherwise it runs each entry as it is."""
         return not isinstance(self.model, str) and bool(self.model.sampling)
+
+    @cached_property
+    def sampling(self) -> dict[str, Any]:
+        """The arguments of run entries that the model has for all its entries.
+
+        Raises:
+            InputError: the model's files say them, and lack them.
+        """
+        return _find_sampling(self)
 
     @cached_property
     def facts(self) -> _ModelFacts:
@@ -245,9 +251,8 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
             raise InputError(
                 f"path={model.path!r} needs code of its own ({needed}); {advice}"
             )
-    if model.context:
-        window: int | None = parse_length(model.context)
-    else:
+    window = model.context
+    if window is None:
         window = _find_window(model, config)
     return _ModelFacts(
         path=path,
@@ -398,8 +403,7 @@ def read_sampling(configured: ConfiguredModel) -> dict[str, Any]:
     return {"temperature": settings.get("temperature") or 1.0, **rest}
 
 
-def find_sampling(configured: ConfiguredModel) -> dict[str, Any]:
-    """Return the arguments in a mapping's `sampling`. Raises an `InputError` if the model lacks the file with them."""
+def _find_sampling(configured: ConfiguredModel) -> dict[str, Any]:
     model = configured.model
     if isinstance(model, str) or not model.sampling:
         return {}
@@ -434,8 +438,21 @@ def _digest_files(model: LocalModels, facts: _ModelFacts) -> str:
     return ""
 
 
-def make_files(configured: ConfiguredModel) -> dict[str, dict[str, Any]]:
-    """Return the entry in each of HELM's YAML files of a model that `expand` returned, or raise an `InputError`."""
+def dump_mapping(model: Endpoint | LocalModels) -> dict[str, Any]:
+    """Return a model's mapping as HELM's files have it (`MADE_FROM`)."""
+    return model.model_dump(
+        exclude={"name", "sampling"},
+        exclude_defaults=True,
+        mode="json",
+    )
+
+
+def make_files(configured: ConfiguredModel) -> HelmFiles:
+    """Describe a model that `expand` returned to HELM, and log what is known of it.
+
+    Raises:
+        InputError: the model cannot be loaded, or a package is missing.
+    """
     from helm_longctx.models.local.packaged import MODELS  # this imports transformers
 
     model = configured.model
@@ -477,13 +494,23 @@ def make_files(configured: ConfiguredModel) -> dict[str, dict[str, Any]]:
         "class_name": client,
         "args": {key: value for key, value in arguments.items() if value is not None},
     }
+    deployment = {
+        "name": name,
+        "model_name": name,
+        "tokenizer_name": name,
+        **limits,
+        "client_spec": spec,
+        MADE_FROM: dump_mapping(model),
+    }
+    description = f"The model in {facts.path}"
+    tokenizer = load_tokenizer(str(facts.folder.resolve()))
+    helm_log.info(_describe(model, facts))
+    log_sampling(configured)
     return {
-        "model_deployments.yaml": {
-            "name": name, "model_name": name, "tokenizer_name": name, **limits, "client_spec": spec,
-        },
-        "model_metadata.yaml": describe_model(name, f"The model in {facts.path}", facts.has_template),
-        "tokenizer_configs.yaml": load_tokenizer(str(facts.folder.resolve())).config(name) or {},
-    }  # fmt: skip
+        DEPLOYMENTS: deployment,
+        METADATA: describe_model(name, description, facts.has_template),
+        "tokenizer_configs.yaml": tokenizer.config(name) or {},
+    }
 
 
 def _check_packages(model: LocalModels, facts: _ModelFacts) -> None:
@@ -513,18 +540,23 @@ def _check_packages(model: LocalModels, facts: _ModelFacts) -> None:
     Weights.find(facts.path, facts.commit, model.dtype, model.attention)
 
 
-def describe(models: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
-    """Yield a line for each model: its window, and whether it has a chat template."""
-    for name, files in models.items():
-        row = files["model_deployments.yaml"]
-        tags = files["model_metadata.yaml"]["tags"]
-        window = row.get("max_sequence_length", "unknown: prompts are not cut")
-        if "INSTRUCTION_FOLLOWING_MODEL_TAG" in tags:
-            chat = "yes"
-        else:
-            chat = "no"
-        arguments = row["client_spec"]["args"]
-        code = ""
-        if arguments.get("remote_code"):
-            code = f"; runs code from the hub at {arguments['revision']}"
-        yield f"{name}: context {window}, chat template: {chat}{code}"
+def _describe(model: LocalModels, facts: _ModelFacts) -> str:
+    """Say in a line what a model's window is, and whether it has a chat template."""
+    window = facts.window or "unknown: prompts are not cut"
+    chat = "yes" if facts.has_template else "no"
+    code = ""
+    if model.remote_code:
+        code = f"; runs code from the hub at {facts.commit}"
+    return f"{model.name}: context {window}, chat template: {chat}{code}"
+
+
+def log_sampling(configured: ConfiguredModel) -> None:
+    """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
+    if configured.has_sampling:
+        return
+    sampling = read_sampling(configured)
+    if sampling:
+        values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
+        helm_log.info(
+            f"{configured.name}: its generation_config.json says {values}; give sampling: model to answer so"
+        )

@@ -4,12 +4,20 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.config import local_models
-from helm_longctx.config.local_models import ConfiguredModel, make_files, model_name
+from helm_longctx.config.local_models import (
+    DEPLOYMENTS,
+    MADE_FROM,
+    METADATA,
+    ConfiguredModel,
+    HelmFiles,
+    dump_mapping,
+    log_sampling,
+    make_files,
+)
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.config.source_map import KeyPath
 from helm_longctx.environment import page_address
@@ -18,7 +26,6 @@ from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.helm_api import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
 from helm_longctx.helm_api import (
     get_all_models,
-    get_credentials,
     get_model_deployment,
     register_configs_from_directory,
 )
@@ -38,13 +45,6 @@ from helm_longctx.models.endpoints.registration import (
     make_entries,
 )
 from helm_longctx.run_settings import read_variable
-from helm_longctx.tasks.lengths import parse_length
-
-_DEPLOYMENTS = "model_deployments.yaml"
-_METADATA = "model_metadata.yaml"
-
-_MADE_FROM = "made_from"
-"""Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
 
 _EXTRAS = (
     "extra_body",
@@ -58,8 +58,14 @@ _EXTRAS = (
 
 _IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")
 
-_Files = dict[str, dict[str, Any]]
-"""The entry of a model for each of HELM's YAML files, by the file's name."""
+
+@dataclass(frozen=True)
+class _KnownEndpoint:
+    """A model on a server, its key path, and its entries in the files of `local_path` before the command."""
+
+    model: Endpoint
+    path: KeyPath
+    existing: Mapping[str, Any]
 
 
 class ModelBook:
@@ -69,11 +75,17 @@ class ModelBook:
     name.
     """
 
-    def __init__(self, config: RunConfig, models: Iterable[ConfiguredModel]):
+    def __init__(
+        self,
+        config: RunConfig,
+        models: Iterable[ConfiguredModel],
+        credentials: Mapping[str, Any],
+    ):
         self._config = config
-        self._endpoints: dict[str, tuple[Endpoint, KeyPath]] = {}
-        self._local: dict[str, _Files] = {}
-        self._files: dict[str, _Files] = {}
+        self._credentials = credentials
+        self._endpoints: dict[str, _KnownEndpoint] = {}
+        self._local: dict[str, HelmFiles] = {}
+        self._files: dict[str, HelmFiles] = {}
         for configured in models:
             with config.source_map.at(configured.path):
                 self._add(configured)
@@ -82,9 +94,9 @@ class ModelBook:
     def missing(self) -> list[Endpoint]:
         """The endpoints that the files in `local_path` lack, or describe otherwise than the configuration does."""
         missing = []
-        for name, (endpoint, _) in self._endpoints.items():
+        for name, endpoint in self._endpoints.items():
             if name in self._files:
-                missing.append(endpoint)
+                missing.append(endpoint.model)
         return missing
 
     @property
@@ -106,19 +118,17 @@ class ModelBook:
             InputError: a server cannot be reached, refuses the key, or lacks the model or the style.
         """
         has_changed = False
-        for name, (endpoint, path) in self._endpoints.items():
-            if name in self._files:
-                with self._config.source_map.at(path):
-                    is_judge = path[0] == "judge"
-                    if is_judge:
-                        asked = self._ask_judge(name, endpoint)
-                    else:
-                        asked = _ask(endpoint)
-                    _check_model(
-                        name, asked, find_entries(self._config.local_path, name)
-                    )
-                    has_changed |= _tags(asked) != _tags(self._files[name])
-                    self._files[name] = asked
+        for name, endpoint in self._endpoints.items():
+            if name not in self._files:
+                continue
+            with self._config.source_map.at(endpoint.path):
+                if endpoint.path[0] == "judge":
+                    asked = self._ask_judge(name, endpoint.model)
+                else:
+                    asked = _ask(endpoint.model)
+                _check_model(name, asked, endpoint.existing)
+            has_changed |= _tags(asked) != _tags(self._files[name])
+            self._files[name] = asked
         for files in self._files.values():
             written = add_entries(self._config.local_path, files, replace=True)
             helm_log.info(f"Wrote {', '.join(map(str, written))}")
@@ -126,11 +136,10 @@ class ModelBook:
         self._files = {}
         return has_changed
 
-    def _ask_judge(self, name: str, endpoint: Endpoint) -> _Files:
+    def _ask_judge(self, name: str, endpoint: Endpoint) -> HelmFiles:
         """Ask a judge's server with the judge's own key. A model at the same address does not get it."""
         deployment = get_model_deployment(name)
-        credentials = get_credentials(str(self._config.local_path))
-        key = find_key(deployment, credentials)
+        key = find_key(deployment, self._credentials)
         try:
             return _ask(endpoint, key.keys(None) if key else None)
         except TokenError as error:
@@ -140,7 +149,7 @@ class ModelBook:
                 raise InputError(
                     f"judge={name}: {endpoint.url} refuses {key.origin}"
                 ) from None
-            if lacks_key(deployment, credentials):
+            if lacks_key(deployment, self._credentials):
                 raise missing_key_error(deployment) from None
             raise
 
@@ -162,72 +171,56 @@ class ModelBook:
             return
         if name in self._endpoints or name in self._local:
             raise InputError(f"{name!r} is given twice; give each name once")
+        existing = find_entries(self._config.local_path, name)
         if isinstance(model, LocalModels):
-            self._add_local(configured, model)
+            self._add_local(configured, existing)
             return
-        self._endpoints[name] = model, configured.path
-        described = _describe(model)
-        if model.tokenizer:
-            tokenizer = load_tokenizer(model.tokenizer)
-        else:
-            tokenizer = None
-        headers: list[str] = []
-        for value in model.headers.values():
-            headers += _IN_HEADER.findall(value)
-        if model.token_env:
-            tokens = f"{model.token_env}_TOKEN_URL"
-        else:
-            tokens = None
-        variables = []
-        for variable in (model.api_key_env, tokens, *headers):
-            if variable and not read_variable(variable):
-                variables.append(variable)
-        if variables and not self._config.dry_run:
-            raise InputError(
-                f"the environment variable {variables[0]} is not set; set it to the key"
-            )
-        if not variables:
-            probe.make_client(described)  # this checks the client's arguments
+        endpoint = _KnownEndpoint(model=model, path=configured.path, existing=existing)
+        self._add_endpoint(name, endpoint)
         if model.tokenizer and os.path.isdir(model.tokenizer):
-            _offer_sampling(configured)
-        files = _entries(model, described, tokenizer)
-        existing = find_entries(self._config.local_path, name)
-        if not _is_same(model, files, existing):
-            # A deployment that the user wrote must not get another server.
-            is_own = (
-                _DEPLOYMENTS in existing and _MADE_FROM not in existing[_DEPLOYMENTS]
-            )
-            if is_own and _arguments(existing).get("base_url") != described.url:
-                where = f"{name!r} is in {self._config.local_path / _DEPLOYMENTS} with another address"
-                raise InputError(
-                    f"{where}; give another name, or the name alone for that deployment"
-                )
-            self._files[name] = files
+            log_sampling(configured)
 
-    def _add_local(self, configured: ConfiguredModel, model: LocalModels) -> None:
+    def _add_endpoint(self, name: str, endpoint: _KnownEndpoint) -> None:
+        self._endpoints[name] = endpoint
+        model = endpoint.model
+        existing = endpoint.existing
+        described = _describe(model)
+        tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else None
+        missing = _find_missing_variables(model)
+        if missing and not self._config.dry_run:
+            raise InputError(
+                f"the environment variable {missing[0]} is not set; set it to the key"
+            )
+        if not missing:
+            probe.make_client(described)  # this checks the client's arguments
+        files = _entries(model, described, tokenizer)
+        if _is_same(model, files, existing):
+            return
+        # A deployment that the user wrote must not get another server.
+        is_own = DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
+        if is_own and _arguments(existing).get("base_url") != described.url:
+            where = f"{name!r} is in {self._config.local_path / DEPLOYMENTS} with another address"
+            raise InputError(
+                f"{where}; give another name, or the name alone for that deployment"
+            )
+        self._files[name] = files
+
+    def _add_local(
+        self, configured: ConfiguredModel, existing: Mapping[str, Any]
+    ) -> None:
         name = configured.name
-        existing = find_entries(self._config.local_path, name)
         other = REGISTERED.get(name)
         if other:
             is_other = other.client_spec.class_name not in LOCAL_CLIENTS
         else:
             is_other = name in get_all_models()
         if is_other or (
-            _DEPLOYMENTS in existing and _MADE_FROM not in existing[_DEPLOYMENTS]
+            DEPLOYMENTS in existing and MADE_FROM not in existing[DEPLOYMENTS]
         ):
             advice = "give another name (name), or the name alone"
             raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
         self._local[name] = files = make_files(configured)
-        own = {"name", "sampling"}
-        files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
-            exclude=own,
-            exclude_defaults=True,
-            mode="json",
-        )
-        for line in local_models.describe({name: files}):
-            helm_log.info(line)
-        _offer_sampling(configured)
-        if dict(existing.get(_DEPLOYMENTS, {})) != files[_DEPLOYMENTS]:
+        if dict(existing.get(DEPLOYMENTS, {})) != files[DEPLOYMENTS]:
             self._files[name] = files
 
     def _add_name(self, name: str, path: KeyPath) -> None:
@@ -239,24 +232,22 @@ class ModelBook:
         # HELM takes any name of some organizations for a model. One that is in no list and has no key is misspelled.
         # The keys of judges have a check of their own.
         needs_no_key = is_listed or self._config.dry_run or path[0] == "judge"
-        if not (
-            needs_no_key or has_key(name, get_credentials(str(self._config.local_path)))
-        ):
+        if not (needs_no_key or has_key(name, self._credentials)):
             raise InputError(
                 f"{unknown_model('', name)}; or, if it is a newer one, set its key"
             )
 
 
-def _offer_sampling(configured: ConfiguredModel) -> None:
-    """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
-    if configured.has_sampling:
-        return
-    sampling = local_models.read_sampling(configured)
-    if sampling:
-        values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
-        helm_log.info(
-            f"{configured.name}: its generation_config.json says {values}; give sampling: model to answer so"
-        )
+def _find_missing_variables(model: Endpoint) -> list[str]:
+    """Return the environment variables that a model needs and that are not set."""
+    variables = []
+    if model.api_key_env:
+        variables.append(model.api_key_env)
+    if model.token_env:
+        variables.append(f"{model.token_env}_TOKEN_URL")
+    for value in model.headers.values():
+        variables += _IN_HEADER.findall(value)
+    return [variable for variable in variables if not read_variable(variable)]
 
 
 def _describe(model: Endpoint) -> probe.ProbedEndpoint:
@@ -269,7 +260,7 @@ def _describe(model: Endpoint) -> probe.ProbedEndpoint:
         routes=("chat", "completions")
         if model.type == "both"
         else (model.type or "chat",),
-        context=parse_length(model.context) if model.context else None,
+        context=model.context,
         api_key_env=model.api_key_env,
         token_env=model.token_env,
         headers=model.headers,
@@ -277,7 +268,7 @@ def _describe(model: Endpoint) -> probe.ProbedEndpoint:
     )
 
 
-def _ask(model: Endpoint, key: str | None = None) -> _Files:
+def _ask(model: Endpoint, key: str | None = None) -> HelmFiles:
     described = replace(_describe(model), model=model.model or "", key=key)
     endpoint = probe.ask_server(described, model.name, model.type)
     try:
@@ -291,9 +282,7 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
             raise
         helm_log.info(f"prompts will not be cut to the model's context: {error}")
         tokenizer = None
-    context = endpoint.context
-    if model.context:
-        context = parse_length(model.context)
+    context = model.context or endpoint.context
     helm_log.info(
         f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)};"
         f" context: {context or 'unknown'}"
@@ -303,8 +292,8 @@ def _ask(model: Endpoint, key: str | None = None) -> _Files:
 
 def _entries(
     model: Endpoint, endpoint: probe.ProbedEndpoint, tokenizer: Tokenizer | None
-) -> _Files:
-    files = make_entries(endpoint, model_name(model), tokenizer)
+) -> HelmFiles:
+    files = make_entries(endpoint, model.name, tokenizer)
     given = {}
     for name in _EXTRAS:
         given[name] = getattr(model, name)
@@ -312,17 +301,15 @@ def _entries(
     for name, value in given.items():
         if value:
             extras[name] = value
-    files[_DEPLOYMENTS]["client_spec"]["args"] |= extras
+    files[DEPLOYMENTS]["client_spec"]["args"] |= extras
     # What the server said cannot be told from what a key said, so the keys are kept, too.
-    files[_DEPLOYMENTS][_MADE_FROM] = model.model_dump(
-        exclude={"name", "sampling"}, exclude_defaults=True
-    )
+    files[DEPLOYMENTS][MADE_FROM] = dump_mapping(model)
     return files
 
 
-def _is_same(model: Endpoint, wanted: _Files, existing: Mapping[str, Any]) -> bool:
+def _is_same(model: Endpoint, wanted: HelmFiles, existing: Mapping[str, Any]) -> bool:
     """Whether the files describe an endpoint as the configuration does. Then its server need not be asked."""
-    if _DEPLOYMENTS not in existing:
+    if DEPLOYMENTS not in existing:
         return False
     # Values that the configuration leaves to the server are not compared: the server was asked for them before.
     if model.context is None:
@@ -334,7 +321,7 @@ def _is_same(model: Endpoint, wanted: _Files, existing: Mapping[str, Any]) -> bo
         {"window_service_spec"} if open_fields else set()
     )  # depends on the two others
     # Deployments that users wrote, or made with `models add`, have no mapping.
-    open_fields |= {_MADE_FROM} if _MADE_FROM not in existing[_DEPLOYMENTS] else set()
+    open_fields |= {MADE_FROM} if MADE_FROM not in existing[DEPLOYMENTS] else set()
     if model.model is None:
         open_arguments = {"model"}
     else:
@@ -355,12 +342,12 @@ def _is_same(model: Endpoint, wanted: _Files, existing: Mapping[str, Any]) -> bo
             },
         }
 
-    return select_compared(wanted[_DEPLOYMENTS]) == select_compared(
-        existing[_DEPLOYMENTS]
+    return select_compared(wanted[DEPLOYMENTS]) == select_compared(
+        existing[DEPLOYMENTS]
     )
 
 
-def _check_model(name: str, asked: _Files, existing: Mapping[str, Any]) -> None:
+def _check_model(name: str, asked: HelmFiles, existing: Mapping[str, Any]) -> None:
     """Check that a server at a new address has the model that the server at the old address had, and log the change.
 
     A server that is started again can get another port.
@@ -382,15 +369,15 @@ def _check_model(name: str, asked: _Files, existing: Mapping[str, Any]) -> None:
 
 def _arguments(files: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's arguments of a deployment; none if there is no deployment."""
-    return dict(files.get(_DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
+    return dict(files.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {}))
 
 
-def _tags(files: _Files) -> list[str]:
+def _tags(files: HelmFiles) -> list[str]:
     """Return the tags by which HELM knows what a model can do."""
-    return list(files[_METADATA]["tags"])
+    return list(files[METADATA]["tags"])
 
 
-def _register(models: Mapping[str, _Files]) -> None:
+def _register(models: Mapping[str, HelmFiles]) -> None:
     for files in models.values():
         # HELM can only register the content of files in a folder.
         with tempfile.TemporaryDirectory() as folder:

@@ -1,16 +1,13 @@
 """Plans the runs of a configuration: models, run specs, the equivalent `helm-run` commands, and the cost."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from helm_longctx.config.entries import PlannedEntry, plan_entries
-from helm_longctx.config.local_models import (
-    ConfiguredModel,
-    expand_models,
-    model_name,
-)
+from helm_longctx.config.local_models import ConfiguredModel, expand_models
 from helm_longctx.config.models import ModelBook
 from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.config.settings import list_key_variables, list_limits
@@ -24,13 +21,13 @@ from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_path
-from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
+from helm_longctx.runner.estimate import Estimate, Rate, estimate_runs
 from helm_longctx.runner.resuming import earlier_name, retry_factor
 from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.spool import is_long_context
 from helm_longctx.runner.stopping import group_specs
 from helm_longctx.runs.files import check_run_name, find_incomplete_files
-from helm_longctx.tasks.stop_rules import parse_rule
+from helm_longctx.tasks.lengths import length_label
 
 
 @dataclass(frozen=True)
@@ -82,13 +79,11 @@ class Plan:
         """
         runner = make_runner(self.config)
         later = self.retries
-        known = (
-            spec for spec in self.specs if is_long_context(spec) and spec not in later
-        )
-        estimates = []
-        for spec in known:
-            estimates.append(estimate_run(runner, spec, {}, Rate()))
-        return estimates
+        known = []
+        for spec in self.specs:
+            if is_long_context(spec) and spec not in later:
+                known.append(spec)
+        return estimate_runs(runner, known, {}, Rate())
 
     @property
     def retries(self) -> list[RunSpec]:
@@ -110,38 +105,28 @@ def make_plan(config: RunConfig) -> Plan:
     HELM's registries must be filled. Except in a dry run, the servers of new endpoints are then asked what they offer,
     with one tiny request for each style of prompts, and HELM's files are written.
     """
-    DataRoot.find(config.output_path)
+    root = DataRoot.find(config.output_path)
+    credentials = read_credentials(config.local_path)
     models = expand_models(config)
-    entries = plan_entries(config, models)
+    entries = plan_entries(config, models, root)
     judges = _list_judges(config)
-    named = [
-        ConfiguredModel(model=entry.model, path=entry.path)
-        for entry in entries
-        if entry.model
-    ]
-    book = ModelBook(config, [*models, *judges, *named])
+    named = _list_named_models(entries)
+    book = ModelBook(config, [*models, *judges, *named], credentials)
     book.register()
-    _check_judges(config, judges)
+    _check_judges(config, judges, credentials)
     plain = [model.name for model in models if not model.has_sampling]
     specs = _make_specs(config, entries, plain)
     if config.limits.stop_when:
-        group_specs(parse_rule(config.limits.stop_when), specs)
+        group_specs(config.limits.stop_when, specs)
     book.check_prices(_list_deployments(specs))
     missing = book.missing
     if not config.dry_run and book.ask_servers():
         # Run specs of HELM's own scenarios can depend on whether a model chats.
         specs = _make_specs(config, entries, plain)
-    # The weights of one model after the other are in memory. HELM's order alternates between models.
-    order = {}
-    for number, name in enumerate(book.local_models):
-        order[name] = number
-    specs = sorted(
-        specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
-    )
     return Plan(
         config=config,
         entries=entries,
-        specs=specs,
+        specs=_sort_by_model(specs, book.local_models),
         models=plain,
         missing=missing if config.dry_run else (),
     )
@@ -156,8 +141,32 @@ def _list_judges(config: RunConfig) -> list[ConfiguredModel]:
     return judges
 
 
-def _check_judges(config: RunConfig, judges: Sequence[ConfiguredModel]) -> None:
-    credentials = read_credentials(config.local_path)
+def _list_named_models(entries: Sequence[PlannedEntry]) -> list[ConfiguredModel]:
+    """Return the models that entries name themselves."""
+    models = []
+    for entry in entries:
+        if entry.model:
+            models.append(ConfiguredModel(model=entry.model, path=entry.path))
+    return models
+
+
+def _sort_by_model(
+    specs: Sequence[RunSpec], local_models: Sequence[str]
+) -> list[RunSpec]:
+    """Sort runs so that the weights of one model after the other are in memory. HELM's order alternates between models."""
+    order = {}
+    for number, name in enumerate(local_models):
+        order[name] = number
+    return sorted(
+        specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
+    )
+
+
+def _check_judges(
+    config: RunConfig,
+    judges: Sequence[ConfiguredModel],
+    credentials: Mapping[str, Any],
+) -> None:
     for judge in judges:
         with config.source_map.at(judge.path):
             parse_judges(judge.name)
@@ -259,14 +268,15 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
         "context",
         "tokenizer",
     )
-    values = {name: getattr(endpoint, name) for name in names} | {
-        "local_path": local_path
-    }
+    values = {name: getattr(endpoint, name) for name in names}
+    if endpoint.context:
+        values["context"] = length_label(endpoint.context)
+    values["local_path"] = local_path
     given = {}
     for name, value in values.items():
         if value:
             given[f"--{name.replace('_', '-')}"] = str(value)
-    words = ["helm-longctx", "models", "add", model_name(endpoint)]
+    words = ["helm-longctx", "models", "add", endpoint.name]
     for option in given.items():
         if option != ("--api", "openai"):
             words += option

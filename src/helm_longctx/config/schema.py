@@ -7,7 +7,8 @@ validator here says only what to give; `load.py` adds the file, the line, the ke
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,26 +18,38 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PlainSerializer,
+    PlainValidator,
     PrivateAttr,
     Tag,
+    WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from helm_longctx.config.source_map import SourceMap
-from helm_longctx.errors import list_choices
-from helm_longctx.helm.names import SUITE_NAME, is_suite_name
+from helm_longctx.errors import InputError, list_choices
+from helm_longctx.helm.names import SUITE_NAME, check_name, is_suite_name
 from helm_longctx.redaction.text import SECRET_ARGUMENT
-from helm_longctx.tasks.entry import read_times
+from helm_longctx.tasks.entry import WrittenEntry, read_times
 from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.registry import (
+    BENCHMARKS,
+    BenchmarkProtocol,
+    find_protocol,
+    read_entries,
+)
 from helm_longctx.tasks.request_settings import SAMPLING
-from helm_longctx.tasks.stop_rules import ALLOWED, is_rule
+from helm_longctx.tasks.stop_rules import ALLOWED, Rule, parse_rule
 
 MOST_INSTANCES = 1_000_000
 """Default of `helm-run`'s `-m`: all instances. HELM would draw a sample of its own from a run with more."""
 
 NO_VALUE = "no_value"
 """Type of errors whose value is not printed because it may be a secret."""
+
+BAD_TEXT = "bad_text"
+"""Type of errors about what a text stands for. The error's context has the message, which names what is wrong."""
 
 BAD_KEY = "bad_key"
 """Type of errors about a key of a mapping. The error's context has the key and the message."""
@@ -67,8 +80,19 @@ _MODEL_SAMPLING = (*SAMPLING, "repeats")
 _HAS_VARIABLE = re.compile(r"\$[A-Za-z_]")
 
 
+@dataclass(frozen=True)
+class EntryText:
+    """A text of a configuration and the run entries that it stands for: one, or those of a benchmark's tables.
+
+    The names of the entries are checked, and their arguments are not.
+    """
+
+    text: str
+    entries: Sequence[WrittenEntry]
+
+
 class OnCommandLine:
-    """Marks a field that an option of the command line gives (`load.py`).
+    """Marks a field that an option of the command line gives (`options.py`).
 
     Args:
         names: the spellings of the option, HELM's own among them; none for the field's name.
@@ -193,15 +217,59 @@ _DRAWING = _check_items(
 )
 _NOT_EMPTY = _require(bool, "at least one")
 
+
+_TEXT = WithJsonSchema({"type": "string"})
+"""The type in the schema of a field that has what a text stands for."""
+
+
+def _parse(parse: Callable[[str], object]) -> PlainValidator:
+    """Return a validator that makes a field's value of a text. The error of the function says what is wrong."""
+
+    def validate(value: Any) -> object:
+        if not isinstance(value, str):
+            raise PydanticKnownError("string_type")
+        try:
+            return parse(value)
+        except InputError as error:
+            raise PydanticCustomError(
+                BAD_TEXT, "{message}", {"message": str(error)}
+            ) from None
+
+    return PlainValidator(validate)
+
+
+def _write_text(value: EntryText | BenchmarkProtocol | Rule) -> str:
+    return value.text
+
+
+_AS_TEXT = PlainSerializer(_write_text)
+"""Writes a value as the text of which it was made, so that a configuration can be written to a file."""
+
+
+def _read_entries(text: str) -> EntryText:
+    entries = read_entries(text)
+    for written in entries:
+        check_name(written.name)
+    return EntryText(text=text, entries=entries)
+
+
+def _read_protocol(text: str) -> BenchmarkProtocol:
+    return find_protocol(text, BENCHMARKS)
+
+
+def _read_rule(text: str) -> Rule:
+    try:
+        return parse_rule(text)
+    except InputError:
+        raise ValueError(ALLOWED) from None
+
+
 _Variable = Annotated[str, _check(_check_variable), Field(examples=["MY_KEY"])]
-_Length = Annotated[
-    Any,
-    _check(parse_length),
-    Field(
-        json_schema_extra={"type": ["string", "integer"]},
-        examples=["8k", "128k", 131072],
-    ),
-]
+_LENGTH_SCHEMA = {"type": ["string", "integer"], "examples": ["8k", "128k", 131072]}
+_Length = Annotated[Any, _check(parse_length), WithJsonSchema(_LENGTH_SCHEMA)]
+"""A length as it is written, as a part of run entries."""
+
+_Window = Annotated[int, PlainValidator(parse_length), WithJsonSchema(_LENGTH_SCHEMA)]
 _Name = Annotated[
     str,
     _require(
@@ -210,9 +278,18 @@ _Name = Annotated[
     ),
     Field(examples=["my/llama"]),
 ]
+_EndpointName = Annotated[
+    _Name, AfterValidator(lambda name: name if "/" in name else f"endpoint/{name}")
+]
+"""A name with an organization, as HELM needs it."""
+
 SuiteName = Annotated[str, _require(is_suite_name, SUITE_NAME)]
-_Rule = Annotated[str, _require(is_rule, ALLOWED)]
+_Rule = Annotated[Rule, _parse(_read_rule), _TEXT, _AS_TEXT]
 _Texts = Annotated[list[str], _NOT_EMPTY]
+_Entry = Annotated[EntryText, _parse(_read_entries), _TEXT, _AS_TEXT]
+_Entries = Annotated[list[_Entry], _NOT_EMPTY]
+_Protocol = Annotated[BenchmarkProtocol, _parse(_read_protocol), _TEXT, _AS_TEXT]
+_Protocols = Annotated[list[_Protocol], _NOT_EMPTY]
 _Lengths = Annotated[list[_Length], _NOT_EMPTY]
 _Times = Annotated[
     str,
@@ -263,7 +340,7 @@ _Api = Annotated[str, AfterValidator(_check_api), Field(json_schema_extra=_list_
 class Endpoint(ConfigSection):
     """A model on a server. The server is asked about it before the run."""
 
-    name: _Name = Field(
+    name: _EndpointName = Field(
         description="the model's name in run entries and tables: ORGANIZATION/NAME"
     )
     url: Annotated[str, OnCommandLine("--model-url")] = Field(
@@ -303,7 +380,7 @@ class Endpoint(ConfigSection):
         default=False,
         description="whether the address is a function in NVIDIA Cloud Functions",
     )
-    context: Annotated[_Length | None, _OPTION] = Field(
+    context: Annotated[_Window | None, _OPTION] = Field(
         default=None,
         description="the model's context window in tokens, such as 128k. Default: the"
         " window that the server reports",
@@ -386,7 +463,7 @@ class LocalModels(ConfigSection):
         description="maximum prompts that are answered together; fewer if memory runs out",
     )
     sampling: _Sampling = {}
-    context: _Length | None = Field(
+    context: _Window | None = Field(
         default=None,
         description="the model's context window in tokens. Default: the positions in"
         " its config.json",
@@ -486,6 +563,14 @@ class JudgeSection(ConfigSection):
         " judges, such as gpt=MY_KEY",
     )
 
+    @property
+    def names(self) -> list[str]:
+        """The judges' names in HELM."""
+        names = []
+        for judge in self.judges:
+            names.append(judge if isinstance(judge, str) else judge.name)
+        return names
+
     @model_validator(mode="after")
     def _check_alone(self) -> JudgeSection:
         for word in ("auto", "none"):
@@ -546,7 +631,7 @@ class RunConfig(ConfigSection):
         default=Path("prod_env"),
         description="the folder with HELM's YAML files and credentials.conf",
     )
-    tasks: Annotated[_Texts | None, OnCommandLine(many="commas")] = Field(
+    tasks: Annotated[_Entries | None, OnCommandLine(many="commas")] = Field(
         default=None,
         description="run entries, such as helmet_rag, or benchmarks, for all run"
         " entries of their published tables; each is run at each length",
@@ -565,7 +650,8 @@ class RunConfig(ConfigSection):
         " them, such as num_samples=10",
     )
     entries: Annotated[
-        _Texts | None, OnCommandLine("--entry", "--run-entries", "-r", many="repeated")
+        _Entries | None,
+        OnCommandLine("--entry", "--run-entries", "-r", many="repeated"),
     ] = Field(
         default=None,
         description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own",
@@ -575,7 +661,7 @@ class RunConfig(ConfigSection):
         OnCommandLine("--conf-path", "--conf-paths", "-c", many="repeated"),
     ] = Field(default=None, description="files of run entries, as for helm-run")
     protocols: Annotated[
-        _Texts | None, OnCommandLine("--protocol", many="repeated")
+        _Protocols | None, OnCommandLine("--protocol", many="repeated")
     ] = Field(
         default=None,
         description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.data.yaml_files import load_yaml
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument, shorten
@@ -181,14 +182,16 @@ def make_specs(
     local_path: Path,
 ) -> list[RunSpec]:
     """Fill the registries, and make the run specs of run entries and options, or raise an `InputError`."""
-    from helm_longctx.config.load import load_config, read_options, split_names
-    from helm_longctx.helm.names import check_name, may_be_helms
-    from helm_longctx.tasks.entry import split_entry
-    from helm_longctx.tasks.registry import expand_entry
+    from helm_longctx.config.load import load_config
+    from helm_longctx.config.options import read_options, split_names
+    from helm_longctx.helm.names import check_name
+    from helm_longctx.tasks.registry import read_entries
 
     expanded: list[str] = []
-    for entry in [*(entries or []), *(options["entry"] or [])]:
-        expanded += expand_entry(entry)
+    for text in [*(entries or []), *(options["entry"] or [])]:
+        for written in read_entries(text):
+            check_name(written.name)
+            expanded.append(written.text)
     of_tasks = {}
     for name in ("tasks", "length", "argument", "model"):
         if options[name]:
@@ -197,8 +200,6 @@ def make_specs(
         config = load_config(None, read_options(of_tasks))
     else:
         config = None
-    for text in (*expanded, *((config and config.tasks) or [])):
-        check_name(split_entry(text)[0], may_be_helms)
     from helm_longctx.helm.command_line import make_run_specs  # this imports HELM
 
     fill_registries(local_path)
@@ -206,7 +207,8 @@ def make_specs(
         from helm_longctx.config.entries import plan_entries
         from helm_longctx.config.local_models import expand_models
 
-        for entry in plan_entries(config, expand_models(config)):
+        root = DataRoot.find(output_path)
+        for entry in plan_entries(config, expand_models(config), root):
             expanded.append(entry.text)
     paths = []
     for path in options["conf_path"] or []:

@@ -89,15 +89,21 @@ def read_yaml(path: Path, *, as_text: bool = False) -> Any:
         raise InputError(f"{path}: {error.strerror}") from None
 
 
-_PACKAGE_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-"""The loader in C, where PyYAML has it. It is ten times as fast, but recurses in C: not for files of users."""
+_PACKAGE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PACKAGE_TEXT_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""The loaders in C, where PyYAML has them. They are ten times as fast, but recurse in C: not for files of users."""
+
+
+def parse_package_yaml(text: str) -> Any:
+    """Parse the text of a file of an installed package."""
+    return yaml.load(text, Loader=_PACKAGE_LOADER)  # noqa: S506  # a safe loader
 
 
 def read_package_yaml(path: Path) -> Any:
     """Read a file of an installed package, with all values as text, or raise an `InputError`."""
     try:
         with path.open(encoding="utf-8") as file:
-            return yaml.load(file, Loader=_PACKAGE_LOADER)  # noqa: S506  # it makes only texts
+            return yaml.load(file, Loader=_PACKAGE_TEXT_LOADER)  # noqa: S506  # it makes only texts
     except (yaml.YAMLError, ValueError) as error:
         raise explain_yaml_error(path, error) from None
     except OSError as error:

@@ -64,7 +64,9 @@ def points(margin: float) -> str:
 _SIGNS = ("+", "-", "−")
 
 
-def range_text(low: float, high: float, show: Callable[[float], str] = percent) -> str:
+def format_range(
+    low: float, high: float, show: Callable[[float], str] = percent
+) -> str:
     """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`. It is empty if its ends are not known."""
     if math.isnan(high - low):
         return ""
@@ -77,19 +79,19 @@ def range_text(low: float, high: float, show: Callable[[float], str] = percent) 
     return f"{start}–{end}"
 
 
-def interval_text(
+def format_interval(
     interval: _Bounded,
     show: Callable[[float], str] = percent,
     is_marked: object = False,
 ) -> str:
     """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known."""
-    return in_brackets(
+    return add_in_brackets(
         add_mark(show(interval.mean), is_marked),
-        range_text(interval.low, interval.high, show),
+        format_range(interval.low, interval.high, show),
     )
 
 
-def in_brackets(text: str, detail: str) -> str:
+def add_in_brackets(text: str, detail: str) -> str:
     """Return a text with a detail in brackets; the text alone if there is no detail."""
     if detail:
         return f"{text} ({detail})"
@@ -125,21 +127,21 @@ def share(value: float) -> str:
     return f"{value:.0%}"
 
 
-def p_text(p_value: float) -> str:
+def format_p(p_value: float) -> str:
     """Return a p-value for a table, such as `0.0312` or `< 0.0001`."""
     if p_value < 0.0001:
         return "< 0.0001"
     return f"{p_value:.4f}"
 
 
-def p_sentence(p_value: float) -> str:
+def format_p_statement(p_value: float) -> str:
     """Return a p-value for a sentence, such as `p = 0.031` or `p < 0.001`."""
     if p_value < 0.001:
         return "p < 0.001"
     return f"p = {p_value:.3f}"
 
 
-def amount(value: float | None) -> str:
+def format_amount(value: float | None) -> str:
     """Return a number of tokens or dollars, also a small one, or a dash if it is not known."""
     if value is None:
         return DASH

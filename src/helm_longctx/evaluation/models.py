@@ -110,9 +110,7 @@ def describe_given(
         return _describe_server(model, name, tokenizer, window)
     if isinstance(model, tuple) and len(model) == 2:
         model, tokenizer = model
-    elif all(
-        hasattr(model, part) for part in ("model", "tokenizer", "task", "preprocess")
-    ):  # a pipeline
+    elif _is_pipeline(model):
         if model.task != "text-generation":
             raise InputError(
                 f"evaluate: model= is a pipeline for {model.task!r}; give one for"
@@ -121,67 +119,12 @@ def describe_given(
         model, tokenizer = model.model, model.tokenizer
     if hasattr(model, "generate") and hasattr(model, "config"):
         given = _describe_transformers(model, name, tokenizer, batch_size or 1)
-    elif any(
-        base.__module__.partition(".")[0] in _ENGINES for base in type(model).__mro__
-    ):
-        engine = Engine.find(model)
-        batch = batch_size or _BATCH
-        name = _object_name(name or Path(engine.path).name)
-        facts: dict[str, Any] = {"path": engine.path}
-        if Path(engine.path).is_dir():
-            facts["files"] = digest_folder(Path(engine.path))
-        identity = _identify(model, facts)
-        tokenizer = tokenizer or engine.tokenizer
-        answer = EngineFunction(engine, batch)
-        given = GivenModel(
-            name, name, batch, answer, _ENGINE, identity, tokenizer, engine.window
-        )
+    elif _is_engine(model):
+        given = _describe_engine(model, name, tokenizer, batch_size)
     elif is_conversation(model):
-        if batch_size:
-            raise bad_argument(
-                "evaluate",
-                "batch_size",
-                batch_size,
-                "none: a conversation has one state",
-            )
-        name = _object_name(name or type(model).__name__)
-        facts = {"qualname": type(model).__qualname__}
-        for method in ("reset", "feed", "ask"):
-            facts |= {
-                f"{method} {key}": value
-                for key, value in describe_function(getattr(model, method)).items()
-            }
-        given = GivenModel(
-            name,
-            name,
-            1,
-            Function(Conversation(model)),
-            _FUNCTION,
-            _identify(model, facts | describe_tokenizer(tokenizer)),
-            tokenizer,
-        )
+        given = _describe_conversation(model, name, tokenizer, batch_size)
     elif callable(model):
-        is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
-            type(model).__call__
-        )
-        name = _object_name(
-            name or getattr(model, "__name__", None) or type(model).__name__
-        )
-        facts = {
-            "qualname": getattr(model, "__qualname__", None),
-            **describe_function(model),
-        }
-        identity = _identify(model, facts | describe_tokenizer(tokenizer))
-        batch = batch_size or (_CONCURRENT if is_async else 1)
-        given = GivenModel(
-            name,
-            name,
-            batch,
-            Function(model, batch_size),
-            _FUNCTION,
-            identity,
-            tokenizer,
-        )
+        given = _describe_callable(model, name, tokenizer, batch_size)
     else:
         allowed = (
             "the name of a deployment, an address, a folder, a mapping with path, a"
@@ -192,6 +135,88 @@ def describe_given(
     if window is None:
         return given
     return replace(given, window=window)
+
+
+def _is_pipeline(model: Any) -> bool:
+    """Whether an object is a pipeline of transformers."""
+    parts = ("model", "tokenizer", "task", "preprocess")
+    return all(hasattr(model, part) for part in parts)
+
+
+def _is_engine(model: Any) -> bool:
+    packages = {base.__module__.partition(".")[0] for base in type(model).__mro__}
+    return not packages.isdisjoint(_ENGINES)
+
+
+def _describe_engine(
+    model: Any, name: str | None, tokenizer: Any, batch_size: int | None
+) -> GivenModel:
+    engine = Engine.find(model)
+    batch = batch_size or _BATCH
+    name = _object_name(name or Path(engine.path).name)
+    facts: dict[str, Any] = {"path": engine.path}
+    if Path(engine.path).is_dir():
+        facts["files"] = digest_folder(Path(engine.path))
+    return GivenModel(
+        name,
+        name,
+        batch,
+        EngineFunction(engine, batch),
+        _ENGINE,
+        _identify(model, facts),
+        tokenizer or engine.tokenizer,
+        engine.window,
+    )
+
+
+def _describe_conversation(
+    model: Any, name: str | None, tokenizer: Any, batch_size: int | None
+) -> GivenModel:
+    if batch_size:
+        raise bad_argument(
+            "evaluate",
+            "batch_size",
+            batch_size,
+            "none: a conversation has one state",
+        )
+    name = _object_name(name or type(model).__name__)
+    facts: dict[str, Any] = {"qualname": type(model).__qualname__}
+    for method in ("reset", "feed", "ask"):
+        for key, value in describe_function(getattr(model, method)).items():
+            facts[f"{method} {key}"] = value
+    return GivenModel(
+        name,
+        name,
+        1,
+        Function(Conversation(model)),
+        _FUNCTION,
+        _identify(model, facts | describe_tokenizer(tokenizer)),
+        tokenizer,
+    )
+
+
+def _describe_callable(
+    model: Any, name: str | None, tokenizer: Any, batch_size: int | None
+) -> GivenModel:
+    is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
+        type(model).__call__
+    )
+    name = _object_name(
+        name or getattr(model, "__name__", None) or type(model).__name__
+    )
+    facts = {
+        "qualname": getattr(model, "__qualname__", None),
+        **describe_function(model),
+    }
+    return GivenModel(
+        name,
+        name,
+        batch_size or (_CONCURRENT if is_async else 1),
+        Function(model, batch_size),
+        _FUNCTION,
+        _identify(model, facts | describe_tokenizer(tokenizer)),
+        tokenizer,
+    )
 
 
 def _describe_server(

@@ -31,11 +31,11 @@ from helm_longctx.errors import InputError, UnsupportedHelmError, find_similar, 
 from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.names import SUITE_NAME, check_single, is_suite_name
 from helm_longctx.helm.patches import find_registered_first
-from helm_longctx.helm.run_specs import check_run_entry, fetch_entries
+from helm_longctx.helm.run_specs import check_own_entry, fetch_entries
 from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.tasks.entry import Entry, split_entry
-from helm_longctx.tasks.registry import BENCHMARKS, OURS, expand_entry
+from helm_longctx.tasks.registry import BENCHMARKS, OURS, is_benchmark
 
 RUNNER = "helm_longctx.runner.LongContextRunner"
 
@@ -227,9 +227,8 @@ def _our_entries(args: Namespace) -> list[str]:
         # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count. HELM is
         # asked last, because it imports all its scenarios to answer.
         is_similar = bool(find_similar(name, OURS, likeness=_MISSPELLED))
-        if expand_entry(name)[0] in OURS or (
-            is_similar and get_run_spec_function(name) is None
-        ):
+        is_ours = name in OURS or is_benchmark(name)
+        if is_ours or (is_similar and get_run_spec_function(name) is None):
             ours.append(text)
     return ours
 
@@ -278,7 +277,8 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
 
 
 def _check_entry(text: str, args: Namespace) -> Entry:
-    name, arguments = split_entry(text)
+    written = split_entry(text)
+    name, arguments = written
     check_single(name)
     if name not in OURS:
         raise InputError(
@@ -295,7 +295,7 @@ def _check_entry(text: str, args: Namespace) -> Entry:
         )
     if model and not _can_run(model, args):
         raise unknown_model(f"{name}: model=", model)
-    return check_run_entry(name, arguments)
+    return check_own_entry(written)
 
 
 def _can_run(model: str, args: Namespace) -> bool:

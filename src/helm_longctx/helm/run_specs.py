@@ -1,7 +1,7 @@
 """Makes HELM's run specs of run entries, and registers the entries with HELM."""
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -9,17 +9,22 @@ from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.metrics.metric import MetricSpec
 from helm.benchmark.run_expander import RUN_EXPANDERS
-from helm.benchmark.run_spec import RunSpec, run_spec_function
+from helm.benchmark.run_spec import (
+    RunSpec,
+    get_run_spec_function,
+    run_spec_function,
+)
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.object_spec import ObjectSpec, get_class_by_name, parse_object_spec
 
 from helm_longctx._version import VERSION
 from helm_longctx.data.fetch import find_lacking
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.likelihood import LikelihoodMetric
 from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.helm.names import unknown_entry
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.helm.style import check_drawing
@@ -28,6 +33,8 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import (
     ADAPTER_METHOD,
     Entry,
+    WrittenEntry,
+    allowed_arguments,
     check_entry,
     digest_own_files,
     fetch_command,
@@ -56,8 +63,41 @@ def register_run_specs(benchmarks: Iterable[Benchmark]) -> None:
             )
 
 
-def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
+def list_arguments(written: WrittenEntry) -> list[str]:
+    """Return the arguments that a run entry, ours or HELM's, can have. Raises an `InputError` if there is no such entry."""
+    if written.name in OURS:
+        benchmark = OURS[written.name]
+        task = written.arguments.get(benchmark.task_argument)
+        own = allowed_arguments(benchmark, written.name, task)
+    else:
+        function = get_run_spec_function(written.name)
+        if function is None:
+            raise unknown_entry(written.name)
+        own = [*inspect.signature(function).parameters]
+    return [*own, *RUN_EXPANDERS]
+
+
+def check_run_entry(written: WrittenEntry) -> Entry | None:
+    """Check a run entry, and return what it is if it is ours. HELM itself checks the values of its own entries.
+
+    Raises:
+        InputError: the name is unknown, or an argument is wrong. It has the argument.
+    """
+    if written.name in OURS:
+        return check_own_entry(written)
+    allowed = list_arguments(written)
+    for key in written.arguments:
+        if key not in allowed:
+            raise InputError(
+                f"{written.name}: unknown argument {key}; {list_choices(key, allowed)}",
+                argument=key,
+            )
+    return None
+
+
+def check_own_entry(written: WrittenEntry) -> Entry:
     """Check one of our entries, with HELM's run expanders on its own run spec, or raise an `InputError`."""
+    name, arguments = written
     # HELM removes its own arguments before it calls the entry's function (helm/benchmark/run_spec_factory.py:64).
     own = {key: value for key, value in arguments.items() if key not in RUN_EXPANDERS}
     entry = check_entry(OURS[name], name, own)
@@ -80,12 +120,17 @@ def check_run_entry(name: str, arguments: Mapping[str, Any]) -> Entry:
 def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunSpec:
     """Make the run spec of an entry. Raises an `InputError` if an argument is wrong."""
     apply_patches()
-    name, arguments = select_category(name, arguments)
-    return make_entry_spec(check_entry(benchmark, name, arguments))
+    written = select_category(name, arguments)
+    entry = check_entry(benchmark, written.name, written.arguments)
+    return make_entry_spec(entry, digest_own_files(entry.tasks, entry.settings.path))
 
 
-def make_entry_spec(entry: Entry) -> RunSpec:
-    """Return the run spec of a checked entry, without looking for data."""
+def make_entry_spec(entry: Entry, files: str | None = None) -> RunSpec:
+    """Return the run spec of a checked entry, without looking for data.
+
+    Args:
+        files: the digest of the user's own files (`digest_own_files`), for a run that is made.
+    """
     adapter_spec = AdapterSpec(
         method=ADAPTER_METHOD,
         # HELM's adapters add these texts to a prompt.
@@ -110,7 +155,7 @@ def make_entry_spec(entry: Entry) -> RunSpec:
     )
     return RunSpec(
         name=entry.description,
-        scenario_spec=make_scenario(entry),
+        scenario_spec=make_scenario(entry, files),
         adapter_spec=adapter_spec,
         metric_specs=make_metrics(entry),
         annotators=make_annotators(entry),
@@ -118,11 +163,11 @@ def make_entry_spec(entry: Entry) -> RunSpec:
     )
 
 
-def make_scenario(entry: Entry) -> ScenarioSpec:
-    """Return the scenario spec of an entry."""
+def make_scenario(entry: Entry, files: str | None = None) -> ScenarioSpec:
+    """Return the scenario spec of an entry, with the digest of the user's own files if it is given."""
     arguments = scenario_arguments(entry)
-    if digest := digest_own_files(entry.tasks, entry.settings.path):
-        arguments["files"] = digest
+    if files:
+        arguments["files"] = files
     return _spec_of(
         ScenarioSpec,
         LongContextScenario,

@@ -7,7 +7,6 @@ from importlib import resources
 from typing import Any
 
 import dacite
-import yaml
 from helm.benchmark import model_deployment_registry as deployments
 from helm.benchmark import model_metadata_registry as models
 from helm.benchmark import tokenizer_config_registry as tokenizers
@@ -15,6 +14,7 @@ from helm.benchmark.window_services.no_tokenizer_window_service import (
     NoTokenizerWindowService,
 )
 
+from helm_longctx.data.yaml_files import parse_package_yaml
 from helm_longctx.models.baselines.clients import (
     BaselineClient,
     LexicalClient,
@@ -42,6 +42,9 @@ _MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
 WORDS = "longctx/words"
 """The baselines' tokenizer: words and punctuation marks. Suites that generate prompts of a given length count tokens
 with it. It needs no download."""
+
+WORDS_FOLDER = str(resources.files("helm_longctx") / "models/baselines/words")
+"""The folder of this tokenizer."""
 
 
 @contextmanager
@@ -77,11 +80,7 @@ def restore_registries() -> Iterator[None]:
 def register() -> None:
     """Register `longctx/lexical`, `longctx/null` and their tokenizer with HELM. Idempotent."""
     if WORDS not in tokenizers.TOKENIZER_NAME_TO_CONFIG:
-        folder = {
-            "pretrained_model_name_or_path": str(
-                resources.files("helm_longctx") / "models/baselines/words"
-            )
-        }
+        folder = {"pretrained_model_name_or_path": WORDS_FOLDER}
         spec = tokenizers.TokenizerSpec(
             "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", folder
         )
@@ -146,5 +145,7 @@ def register_ready() -> None:
 
 def _read_ready(key: str, name: str = "") -> list[dict[str, Any]]:
     path = resources.files("helm_longctx") / "models" / f"{name or key}.yaml"
-    rows: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))[key]
+    rows: list[dict[str, Any]] = parse_package_yaml(path.read_text(encoding="utf-8"))[
+        key
+    ]
     return rows

@@ -208,10 +208,10 @@ class Board:
     def models(self) -> list[ShownModel]:
         """All models with a score, the user's own first."""
         names = dict.fromkeys([key.model for key in self.scores])
-        return sorted(names, key=self.published.__contains__)
+        return sorted(names, key=self.published_models.__contains__)
 
     @cached_property
-    def published(self) -> frozenset[ShownModel]:
+    def published_models(self) -> frozenset[ShownModel]:
         """The models whose scores were published, and not measured here."""
         return frozenset(
             [key.model for key, score in self.scores.items() if score.is_published]
@@ -220,7 +220,7 @@ class Board:
     @cached_property
     def own_models(self) -> list[ShownModel]:
         """The user's models with a score."""
-        return [model for model in self.models if model not in self.published]
+        return [model for model in self.models if model not in self.published_models]
 
     def is_floor(self, model: ShownModel) -> bool:
         """Whether a model's scores need no understanding."""

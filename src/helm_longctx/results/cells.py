@@ -22,12 +22,12 @@ from helm_longctx.documents.numbers import (
     DASH,
     MARK,
     add_mark,
-    amount,
     decimals,
-    interval_text,
-    p_sentence,
+    format_amount,
+    format_interval,
+    format_p_statement,
+    format_range,
     percent,
-    range_text,
 )
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import describe_count
@@ -154,7 +154,7 @@ def score_notes(result: Result) -> list[str]:
     """Return a sentence each about unread and cut answers, and about known errors, if they matter."""
     notes = []
     if share := unread_share(result):
-        notes.append(f"{amount(100 * share)} % of the answers are unread")
+        notes.append(f"{format_amount(100 * share)} % of the answers are unread")
     if cut := find_wide_bounds(result):
         notes.append(cut.text)
     if right := without_errors(result):
@@ -188,8 +188,7 @@ def unread_share(result: Result) -> float | None:
     Of a mean it is the mean of its parts' shares.
 
     Returns:
-        None if it is not known: of published scores, likelihoods, HELM's own scenarios, and runs of versions without
-        this statistic.
+        None if it is not known: of published scores, likelihoods, and HELM's own scenarios.
     """
     if result.is_published:
         return None
@@ -231,7 +230,7 @@ class _CutBounds:
         """The bounds in percent, for people."""
         without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
         return (
-            f"{amount(100 * self.share)} % of the answers are cut:"
+            f"{format_amount(100 * self.share)} % of the answers are cut:"
             f" {percent(self.wrong)} if they are wrong, {without} without them,"
             f" {percent(self.best)} at best"
         )
@@ -244,8 +243,8 @@ def bounds(result: Result) -> _CutBounds | None:
     other means, such as over lengths, can be computed in the same way.
 
     Returns:
-        None if there is no score, or if it is not known which answers were cut: of published scores, of HELM's own
-        scenarios, and of runs of versions that did not count them.
+        None if there is no score, or if it is not known which answers were cut: of published scores, and of HELM's
+        own scenarios.
     """
     if not result.has_score or result.is_published:
         return None
@@ -352,7 +351,7 @@ def perplexity_cell(perplexity: Interval | None, missing: str = "not run") -> Ce
     """
     if perplexity is None:
         return Cell(DASH, note=missing)
-    ends = range_text(perplexity.low, perplexity.high, decimals)
+    ends = format_range(perplexity.low, perplexity.high, decimals)
     return Cell(decimals(perplexity.mean), perplexity.mean, ends)
 
 
@@ -448,7 +447,7 @@ def score_columns(
             cells = []
             for interval in right:
                 if interval:
-                    cells.append(Cell(interval_text(interval), interval.mean))
+                    cells.append(Cell(format_interval(interval), interval.mean))
                 else:
                     cells.append(Cell(DASH))
             yield Column(make_title(f"{title} without\nknown errors", right)), cells
@@ -607,7 +606,7 @@ def caveat_kinds(caveats: Iterable[Caveat]) -> str:
 
 def own_first(board: Board, models: Iterable[ShownModel]) -> list[ShownModel]:
     """Return the models in the same order, the user's own first."""
-    return sorted(models, key=lambda model: model in board.published)
+    return sorted(models, key=lambda model: model in board.published_models)
 
 
 def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
@@ -642,7 +641,7 @@ def kind_of(board: Board, model: ShownModel) -> str:
     """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
     if board.is_floor(model):
         return "floor"
-    if model in board.published:
+    if model in board.published_models:
         return "published"
     return "own"
 
@@ -686,7 +685,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     elif interval.mean == best:
         tag = "best"
     text = add_mark(percent(interval.mean), result.caveats)
-    ends = range_text(interval.low, interval.high)
+    ends = format_range(interval.low, interval.high)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 
@@ -697,8 +696,8 @@ def rho_cell(correlation: Correlation) -> Cell:
     return Cell(
         decimals(correlation.rho),
         correlation.rho,
-        range_text(correlation.low, correlation.high, decimals),
-        note=p_sentence(correlation.p_value),
+        format_range(correlation.low, correlation.high, decimals),
+        note=format_p_statement(correlation.p_value),
     )
 
 
@@ -833,7 +832,7 @@ def _notes_on_results(board: Board) -> Iterator[str]:
         if len(results) > 1:
             scores = []
             for result in results:
-                score_text = interval_text(result.interval, is_marked=result.caveats)
+                score_text = format_interval(result.interval, is_marked=result.caveats)
                 score_text += f" by {' and '.join(sorted(result.judges))}"
                 if result is board.scores.get(key):
                     score_text += " (in the table)"

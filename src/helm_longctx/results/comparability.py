@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from helm_longctx.documents.numbers import amount
+from helm_longctx.documents.numbers import format_amount
 from helm_longctx.errors import list_first
 from helm_longctx.tasks.entry import Entry, digest_own_files
 from helm_longctx.tasks.lengths import length_label
@@ -96,7 +96,7 @@ class Caveat(NamedTuple):
         if self.kind in _COUNTED:
             return _COUNTED[self.kind].format(*self.detail.split("/"))
         if self.kind in SHARES:
-            return f"{SHARES[self.kind]}: {amount(100 * float(self.detail))} %"
+            return f"{SHARES[self.kind]}: {format_amount(100 * float(self.detail))} %"
         if self.kind == "num_samples":
             samples, _, official = self.detail.partition("/")
             if official:

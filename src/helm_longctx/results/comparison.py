@@ -13,9 +13,9 @@ from urllib.parse import quote
 import numpy as np
 
 from helm_longctx.documents.numbers import (
-    p_sentence,
+    format_p_statement,
+    format_range,
     percent,
-    range_text,
     signed_percent,
 )
 from helm_longctx.errors import InputError, list_choices, list_first, shorten
@@ -114,7 +114,7 @@ def describe_best(
     if not tied and not open_models:
         largest = max(decision.adjusted for decision in decisions.values())
         sentences.append(
-            f"It is better than all others (adjusted {p_sentence(largest)})."
+            f"It is better than all others (adjusted {format_p_statement(largest)})."
         )
     elif better:
         sentences.append(f"It is better than {better} of the models.")
@@ -133,11 +133,11 @@ def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str
     names = f"{show_model(one)} is {outcome} {show_model(other)}"
     if decision.is_left_to_failures:
         names = f"{show_model(one)} and {show_model(other)}: {FAILURES_DECIDE}"
-    difference = f"{signed_percent(effect.mean)}, {range_text(effect.low, effect.high, signed_percent)}"
+    difference = f"{signed_percent(effect.mean)}, {format_range(effect.low, effect.high, signed_percent)}"
     failures = describe_failures(
         show_model(one), show_model(other), decision.comparison
     )
-    notes = [difference, f"adjusted {p_sentence(decision.adjusted)}", failures]
+    notes = [difference, f"adjusted {format_p_statement(decision.adjusted)}", failures]
     return f"{names} ({'; '.join(note for note in notes if note)})"
 
 
@@ -155,12 +155,12 @@ def describe_failures(one: str, other: str, comparison: Comparison) -> str:
         f" {percent(failures.other.share)} % of {other}"
     )
     if not math.isnan(failures.p_value):
-        shares += f" ({p_sentence(failures.p_value)})"
+        shares += f" ({format_p_statement(failures.p_value)})"
     bounds = []
     for name, bound in (("wrong", failures.as_wrong), ("right", failures.as_right)):
         bounds.append(
             f"failures as {name} {signed_percent(bound.effect.mean)},"
-            f" {range_text(bound.effect.low, bound.effect.high, signed_percent)}"
+            f" {format_range(bound.effect.low, bound.effect.high, signed_percent)}"
         )
     return "; ".join([shares, *bounds])
 

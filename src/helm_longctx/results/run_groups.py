@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import (
-    amount,
-    p_text,
+    format_amount,
+    format_p,
+    format_range,
     percent,
-    range_text,
     share,
     signed_percent,
 )
@@ -367,7 +367,7 @@ def _find_noise(
     if not 0 <= points <= 100:
         allowed = f"points from 0 to 100, or a group: {', '.join(scores.by_group)}"
         raise bad_argument("compare", "--run-noise", run_noise, allowed)
-    return assume_noise(points / 100), f"assumed to be {amount(points)} points"
+    return assume_noise(points / 100), f"assumed to be {format_amount(points)} points"
 
 
 def describe_noise(table: GroupTable) -> str:
@@ -401,7 +401,7 @@ def group_tables(table: GroupTable, name: str) -> list[Table]:
             [
                 f"{pairing.one} − {pairing.other}",
                 describe_group_difference(answered),
-                p_text(pairing.adjusted) if answered.is_known else "–",
+                format_p(pairing.adjusted) if answered.is_known else "–",
                 share(answered.run_share) if answered.is_known else "–",
                 percent(answered.smallest) if answered.is_known else "–",
                 _describe_need(answered),
@@ -431,9 +431,7 @@ def describe_group_difference(comparison: RecipeComparison) -> str:
     difference = signed_percent(comparison.difference)
     if not comparison.is_known:
         return difference
-    return (
-        f"{difference} ({range_text(comparison.low, comparison.high, signed_percent)})"
-    )
+    return f"{difference} ({format_range(comparison.low, comparison.high, signed_percent)})"
 
 
 def _describe_need(comparison: RecipeComparison) -> str:

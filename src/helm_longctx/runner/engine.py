@@ -106,7 +106,7 @@ class RequestEngine:
         return self._calls.longest
 
     @property
-    def unanswered(self) -> int:
+    def open_requests(self) -> int:
         """How many requests wait or are in flight."""
         held = sum(len(requests) for requests in self._held.values())
         return len(self._queue) + held + len(self._calls)

@@ -1,5 +1,7 @@
 """Estimates the requests and the cost of a run before anything is sent. The runner's own code makes the prompts."""
 
+from __future__ import annotations
+
 import json
 import tempfile
 from collections import Counter, defaultdict
@@ -256,47 +258,20 @@ def estimate_run(
             requests = questions
         keys = prefixes.prefix_keys(request.text() for request in requests)
         counter = load_deployment_counter(deployment.name)
-        names = (
-            f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
-        )
-        counts = _count_prompts(requests, counter, splits_digits(names))
-        plain = []
-        for asked, count in zip(requests, counts, strict=True):
-            plain.append(
-                Usage(
-                    input_tokens(asked.request, count, asked.characters),
-                    output_tokens=_typical_output(asked),
-                )
-            )
-    usages = _find_usages(deployment, requests, plain, keys, prices)
+        plain = _plain_usages(deployment, requests, counter)
+    follow_ups = _follow_up_usages(requests)
+    usages = _find_usages(deployment, requests, plain, keys, prices).add(follow_ups)
     judges = list(_judge_usages(spec, questions))
-    most = []
-    for asked in requests:
-        most.append(asked.request.max_tokens)
-    follow_ups = (
-        most_follow_up_tokens(asked.request, asked.sample) for asked in requests
-    )
-    second_requests = [usage for usage in follow_ups if usage != Usage()]
-    for part in (usages.plain, usages.direct, usages.batched):
-        part += second_requests
-    for usage in second_requests:
-        most.append(usage.output_tokens)
-    # The lists have the second requests, too.
-    prompts = sum(usage.input_tokens for usage in plain)
-    typical = sum(usage.output_tokens for usage in plain)
-    nameless = (
-        {
-            **vars(asked.request),
-            **_WITHOUT_MODEL,
-            "prompt": asked.digest,
-        }
-        for asked in requests
-    )
-    thinking = len(plain) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
+    most = [asked.request.max_tokens for asked in requests]
+    most += [usage.output_tokens for usage in follow_ups]
+    prompts = sum(usage.input_tokens for usage in usages.plain)
+    typical = sum(usage.output_tokens for usage in usages.plain)
+    thinking_budget = int(deployment.client_spec.args.get("thinking_tokens") or 0)
+    thinking = len(usages.plain) * thinking_budget
     return Estimate(
         run=spec.name,
         deployment=deployment.name,
-        requests=len(second_requests)
+        requests=len(follow_ups)
         + sum(count_texts(asked.request) for asked in requests),
         prompt_tokens=_PromptTokens(
             total=prompts,
@@ -314,15 +289,44 @@ def estimate_run(
         ),
         dollars=_dollars(prices, usages, most, judges, own),
         disk_bytes=disk_bytes + TOKEN_BYTES * typical,
-        minutes=rate.minutes(len(plain), prompts + typical),
+        minutes=rate.minutes(len(usages.plain), prompts + typical),
         samples=tuple(_samples(spec, questions)),
-        # It is equal for deployments that get the same requests in the same order.
-        requests_digest=digest(
-            "\n".join(
-                json.dumps(fields, sort_keys=True, default=vars) for fields in nameless
-            )
-        ),
+        requests_digest=_digest_requests(requests),
     )
+
+
+def _plain_usages(
+    deployment: ModelDeployment,
+    requests: Sequence[StoredRequest],
+    counter: Callable[[str], int] | None,
+) -> list[Usage]:
+    """Return the tokens of each request without the provider's cache, with an answer of typical length."""
+    names = f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}"
+    counts = _count_prompts(requests, counter, splits_digits(names))
+    usages = []
+    for asked, count in zip(requests, counts, strict=True):
+        tokens = input_tokens(asked.request, count, asked.characters)
+        usages.append(Usage(tokens, output_tokens=_typical_output(asked)))
+    return usages
+
+
+def _follow_up_usages(requests: Iterable[StoredRequest]) -> list[Usage]:
+    """Return the tokens of the second requests that need the answers to the first ones."""
+    usages = []
+    for asked in requests:
+        usage = most_follow_up_tokens(asked.request, asked.sample)
+        if usage != Usage():
+            usages.append(usage)
+    return usages
+
+
+def _digest_requests(requests: Iterable[StoredRequest]) -> str:
+    """Return a digest that is equal for deployments which get the same requests in the same order."""
+    lines = []
+    for asked in requests:
+        fields = {**vars(asked.request), **_WITHOUT_MODEL, "prompt": asked.digest}
+        lines.append(json.dumps(fields, sort_keys=True, default=vars))
+    return digest("\n".join(lines))
 
 
 def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskSample]:
@@ -409,6 +413,15 @@ class _Usages(NamedTuple):
     direct: list[Usage]
     batched: list[Usage]
     write_price: float
+
+    def add(self, further: list[Usage]) -> _Usages:
+        """Return these tokens with those of further requests, which no cache helps."""
+        return _Usages(
+            plain=self.plain + further,
+            direct=self.direct + further,
+            batched=self.batched + further,
+            write_price=self.write_price,
+        )
 
 
 def _find_usages(
@@ -567,7 +580,7 @@ def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], folder: Path) 
     if spec.adapter_spec.method == ADAPTER_METHOD:
         keys = prefixes.prefix_keys(request.text() for request in requests)
         store_prompts(folder, requests, prefixes.order_by_prefix(keys))
-    states = (request.written(request.state) for request in requests)
+    states = (request.to_file_state(request.state) for request in requests)
     write_states(folder / STATES, spec.adapter_spec, spec.annotators, states)
     if spec.adapter_spec.method == ADAPTER_METHOD:
         # The records have the same content, compressed.

@@ -15,9 +15,9 @@ from helm_longctx.results.statistics.power import (
     LARGEST_VARIANCE,
     PairedQuestions,
     Spread,
+    count_needed_questions,
     detectable_difference,
     paired_spread,
-    questions_needed,
     variance_components,
 )
 from helm_longctx.runner.estimate import Estimate, TaskSample
@@ -95,7 +95,7 @@ def _make_plan(
         paired = detectable_difference([_sample(sample, spreads.paired)])
     if difference:
         best = spreads.paired or spreads.unpaired
-        needed = questions_needed(best, difference, sample.cluster_size)
+        needed = count_needed_questions(best, difference, sample.cluster_size)
     price = estimate.dollars.typical
     if price and needed:
         questions = sum(task_sample.questions for task_sample in estimate.samples)

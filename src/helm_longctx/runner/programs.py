@@ -423,7 +423,7 @@ class ProgramAsking(Asking):
         # A program shows how many requests it sends when it sends the first ones.
         if silent and time.monotonic() - silent[-1].begun < _SHOWING_SECONDS:
             return False
-        return engine.unanswered + len(silent) < engine.parallelism
+        return engine.open_requests + len(silent) < engine.parallelism
 
     def begin(
         self,

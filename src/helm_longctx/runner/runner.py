@@ -562,7 +562,7 @@ class LongContextRunner(Runner):
         stats, instance_stats = evaluate(self, run.spec, state)
         # One state at a time is made, with its elided prompt.
         pairs = zip(run.requests, state.request_states, strict=True)
-        states = (asked.written(judged) for asked, judged in pairs)
+        states = (asked.to_file_state(judged) for asked, judged in pairs)
         if run.is_ours:
             write_run(
                 run.path,

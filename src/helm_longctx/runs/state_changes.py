@@ -5,25 +5,35 @@ Records hold what has a meaning here as fields. What else a state of HELM has is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 StateChange = Sequence[Any]
 """A change of plain data: the path of a part, and its new value. A part without a new value is removed."""
 
 
-def find_changes(
-    before: Any, after: Any, path: tuple[str | int, ...] = ()
-) -> Iterator[StateChange]:
-    """Yield the changes that make plain data equal to other plain data."""
+def find_changes(before: Any, after: Any) -> list[StateChange]:
+    """Return the changes that make plain data equal to other plain data."""
+    changes: list[StateChange] = []
+    _add_changes(changes, before, after, ())
+    return changes
+
+
+def _add_changes(
+    changes: list[StateChange],
+    before: Any,
+    after: Any,
+    path: tuple[str | int, ...],
+) -> None:
     if isinstance(before, dict) and isinstance(after, dict):
-        for name in before.keys() - after.keys():
-            yield [[*path, name]]
+        for name in before:
+            if name not in after:
+                changes.append([[*path, name]])
         for name, value in after.items():
             if name not in before:
-                yield [[*path, name], value]
+                changes.append([[*path, name], value])
             elif not _is_same_leaf(before[name], value):
-                yield from find_changes(before[name], value, (*path, name))
+                _add_changes(changes, before[name], value, (*path, name))
     elif (
         isinstance(before, list)
         and isinstance(after, list)
@@ -31,17 +41,18 @@ def find_changes(
     ):
         for number, value in enumerate(after):
             if not _is_same_leaf(before[number], value):
-                yield from find_changes(before[number], value, (*path, number))
+                _add_changes(changes, before[number], value, (*path, number))
     elif not _is_same_leaf(before, after):
-        yield [[*path], after]
+        changes.append([[*path], after])
 
 
-_LEAVES = (str, int, float, bool, type(None))
+_LEAVES = frozenset((str, int, float, bool, type(None)))
 
 
 def _is_same_leaf(before: Any, after: Any) -> bool:
     """Whether two values are no objects or lists, and equal. 1, 1.0 and True differ in JSON."""
-    return type(before) is type(after) and type(after) in _LEAVES and before == after
+    kind = type(after)
+    return kind is type(before) and kind in _LEAVES and bool(before == after)
 
 
 def apply_change(change: StateChange, content: Any) -> None:

@@ -190,23 +190,14 @@ class AnswerFacts:
             ValueError, TypeError, KeyError: a field has another form.
         """
         known = {}
-        for part in fields(cls):
-            if part.name in values:
-                known[part.name] = values[part.name]
-        readers: dict[str, Any] = {
-            "failure": Failure,
-            "usage": lambda usage: Usage(**usage),
-            "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
-            "steps": Steps.from_json,
-            "windows": lambda windows: tuple(map(Window._make, windows)),
-            "key_tokens": KeyTokens._make,
-            "distributions": make_distributions,
-            "first": AnswerFacts.from_json,
-            "earlier": tuple,
-        }
-        for name, read in readers.items():
-            if known.get(name) is not None:
-                known[name] = read(known[name])
+        for name, value in values.items():
+            if name not in cls.__dataclass_fields__:
+                continue
+            read = _READERS.get(name)
+            if read is None or value is None:
+                known[name] = value
+            else:
+                known[name] = read(value)
         return cls(**known)
 
     def to_json(self) -> dict[str, Any]:
@@ -238,8 +229,11 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(part.name for part in fields(kind))
 
 
+_PLAIN = frozenset((str, float, int, bool, dict))
+
+
 def _to_plain(value: Any) -> Any:
-    if isinstance(value, str | float | int | dict) and not isinstance(value, Failure):
+    if type(value) in _PLAIN:
         return value
     if isinstance(value, Failure):
         return value.value
@@ -251,6 +245,19 @@ def _to_plain(value: Any) -> Any:
         return {name: _to_plain(part) for name, part in vars(value).items()}
     return value
 
+
+_READERS: dict[str, Any] = {
+    "failure": Failure,
+    "usage": lambda usage: Usage(**usage),
+    "calls": lambda calls: tuple(ToolCall(**call) for call in calls),
+    "steps": Steps.from_json,
+    "windows": lambda windows: tuple(map(Window._make, windows)),
+    "key_tokens": KeyTokens._make,
+    "distributions": make_distributions,
+    "first": AnswerFacts.from_json,
+    "earlier": tuple,
+}
+"""What makes the values of fields from plain data."""
 
 NO_FACTS = AnswerFacts()
 

@@ -24,9 +24,8 @@ from functools import cache, cached_property, partial
 from importlib import resources
 from typing import Any
 
-import yaml
-
 from helm_longctx.data.tables import read_table
+from helm_longctx.data.yaml_files import parse_package_yaml
 from helm_longctx.tasks.lengths import (
     INPUT_TOKENS,
     STANDARD,
@@ -427,9 +426,6 @@ class Benchmark:
 
 FILE = "benchmark.yaml"
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The loader in C, where PyYAML has it, because every command reads all of these files."""
-
 _STRICT = "The judged score, with 0 for an answer without a verdict."
 _SPREAD = "Difference between the highest and the lowest score of an answer by a jury's judges."
 OF_JUDGES = {
@@ -458,7 +454,7 @@ def _list_categories(
 @cache
 def _read(package: str) -> Mapping[str, Any]:
     text = (resources.files(package) / FILE).read_text(encoding="utf-8")
-    about: Mapping[str, Any] = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe loader
+    about: Mapping[str, Any] = parse_package_yaml(text)
     return about
 
 

@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from helm_longctx.data.download import Source
 from helm_longctx.data.release import PinnedFile
@@ -164,6 +164,22 @@ def arguments_of(benchmark: Benchmark) -> tuple[str, ...]:
     """Return every argument that a benchmark's run entries can have, in the order of a run's name."""
     # The tasks of `any_jsonl` are metrics, among which likelihood is one more.
     return tuple(dict.fromkeys((benchmark.task_argument, *ARGUMENTS)))
+
+
+class WrittenEntry(NamedTuple):
+    """A run entry as it is written: a name that can be unknown, and arguments that are not checked."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The entry as HELM takes it, such as `helmet_recall:task=json_kv,length=8k`."""
+        parts = []
+        for key, value in self.arguments.items():
+            shown = str(value).lower() if isinstance(value, bool) else value
+            parts.append(f"{key}={shown}")
+        return f"{self.name}:{','.join(parts)}" if parts else self.name
 
 
 @dataclass(frozen=True)
@@ -349,29 +365,29 @@ def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
 
 
 def check_own_questions(
-    protocols: Mapping[str, tuple[Benchmark, Sequence[str]]], root: DataRoot
+    protocols: Mapping[str, Iterable[Entry]], root: DataRoot
 ) -> None:
     """Check that the questions of protocols are their benchmarks' own.
 
     Args:
-        protocols: by name, each with its benchmark and its run entries.
+        protocols: by name, each with its entries.
 
     Raises:
         InputError: questions would be generated, whose scores cannot be compared with published ones.
     """
     lacking = []
-    entries: dict[str, None] = {}
-    for name, (benchmark, texts) in protocols.items():
+    needed: dict[str, None] = {}
+    for name, entries in protocols.items():
         official: dict[str, str] = {}
-        for text in texts:
-            official |= find_official_entries(parse_entry([benchmark], text), root)
+        for entry in entries:
+            official |= find_official_entries(entry, root)
         if official:
             lacking.append(repr(name))
-            entries |= dict.fromkeys(entry for entry in official.values() if entry)
+            needed |= dict.fromkeys(text for text in official.values() if text)
     if lacking:
         raise InputError(
             f"{', '.join(lacking)} cannot compare: generated questions, because the benchmark's own are missing;"
-            f" get them with `{fetch_line(entries, root)}`, or give --generated to ask generated ones all the same"
+            f" get them with `{fetch_line(needed, root)}`, or give --generated to ask generated ones all the same"
         )
 
 
@@ -480,10 +496,17 @@ def _check_given_texts(entry: Entry) -> None:
 
 def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     """Parse and check a run entry that names no model, or raise an `InputError`."""
-    by_name = {
-        name: benchmark for benchmark in benchmarks for name in benchmark.entries
-    }
-    name, arguments = split_entry(text)
+    return check_written_entry(benchmarks, split_entry(text))
+
+
+def check_written_entry(
+    benchmarks: Iterable[Benchmark], written: WrittenEntry
+) -> Entry:
+    """Check a run entry that names no model, or raise an `InputError`."""
+    name, arguments = written
+    by_name: dict[str, Benchmark] = {}
+    for benchmark in benchmarks:
+        by_name |= dict.fromkeys(benchmark.entries, benchmark)
     check_category(name)
     if name not in by_name:
         raise InputError(
@@ -492,7 +515,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     return check_entry(by_name[name], name, arguments)
 
 
-def split_entry(text: str) -> tuple[str, dict[str, str]]:
+def split_entry(text: str) -> WrittenEntry:
     """Split a run entry into its name and its unchecked arguments, or raise an `InputError`."""
     name, colon, rest = text.strip().partition(":")
     arguments: dict[str, str] = {}
@@ -506,9 +529,7 @@ def split_entry(text: str) -> tuple[str, dict[str, str]]:
     return select_category(name, arguments)
 
 
-def select_category(
-    name: str, arguments: Mapping[str, Any]
-) -> tuple[str, dict[str, Any]]:
+def select_category(name: str, arguments: Mapping[str, Any]) -> WrittenEntry:
     """Return the entry that `oneruler:language=de` stands for, and the rest, or raise an `InputError`."""
     from helm_longctx.tasks.registry import (
         BY_CATEGORY,
@@ -517,14 +538,14 @@ def select_category(
     benchmark = BY_CATEGORY.get(name)
     rest = dict(arguments)
     if benchmark is None or benchmark.category_argument not in rest:
-        return name, rest
+        return WrittenEntry(name, rest)
     value = rest.pop(benchmark.category_argument)
     names = {}
     for entry, category in benchmark.entries.items():
         names[category.name] = entry
     if value not in names:
         raise bad_argument(name, benchmark.category_argument, value, list(names))
-    return names[value], rest
+    return WrittenEntry(names[value], rest)
 
 
 def check_category(name: str) -> None:

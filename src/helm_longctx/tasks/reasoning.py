@@ -558,7 +558,7 @@ def _is_quoted(output: str, start: int, end: int) -> bool:
 
 
 @cache
-def _prefilled() -> tuple[Marks, ...]:
+def _list_prefilled_marks() -> tuple[Marks, ...]:
     prefilled = []
     for marks in TABLE:
         if marks.is_prefilled and marks not in (_THINK, HARMONY):
@@ -574,7 +574,7 @@ def _find_lone_closing(output: str) -> tuple[int, int] | None:
     start = output.rfind(_THINK.closing)
     if start >= 0:
         return start, start + len(_THINK.closing)
-    for marks in _prefilled():
+    for marks in _list_prefilled_marks():
         start = output.find(marks.closing)
         if start < 0:
             continue

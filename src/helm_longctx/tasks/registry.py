@@ -21,6 +21,13 @@ from helm_longctx.errors import (
 )
 from helm_longctx.parts import leave_out_faulty, load_plugins
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.entry import (
+    Entry,
+    WrittenEntry,
+    check_written_entry,
+    parse_entry,
+    split_entry,
+)
 from helm_longctx.tasks.publications import Protocol, Reported
 
 GROUP = "helm_longctx.benchmarks"
@@ -134,26 +141,31 @@ def find_benchmark(name: str) -> Benchmark:
     return _BY_NAME[name]
 
 
-def expand_entry(text: str) -> list[str]:
-    """Return the run entries that a text stands for. A benchmark stands for the entries of its published tables.
+def read_entries(text: str) -> list[WrittenEntry]:
+    """Return the run entries that a text stands for, or raise an `InputError`.
 
     Args:
-        text: a name, with or without arguments for each of the run entries. A name of both a run entry and a
-            benchmark is the run entry. Other names are returned unchanged.
+        text: a name, with or without arguments. A benchmark's name stands for the entries of its published tables,
+            each with these arguments. A name of both a run entry and a benchmark is the run entry.
     """
-    name, colon, arguments = text.strip().partition(":")
-    by_name = {benchmark.name: benchmark for benchmark in BENCHMARKS}
-    benchmark = None if name in OURS else by_name.get(name)
-    if benchmark is None:
-        return [f"{name}{colon}{arguments}"]
-    if benchmark.category_argument and f"{benchmark.category_argument}=" in arguments:
-        return [text]
-    entries = benchmark.entries.items()
-    averaged = []
-    for entry, category in entries:
+    written = split_entry(text)
+    if not is_benchmark(written.name):
+        return [written]
+    entries = []
+    for name, category in _BY_NAME[written.name].entries.items():
         if category.averaged:
-            averaged.append(entry)
-    return [f"{entry}{colon}{arguments}" for entry in averaged]
+            entries.append(written._replace(name=name))
+    return entries
+
+
+def parse_entries(text: str) -> list[Entry]:
+    """Parse and check the run entries that a text without a model stands for, or raise an `InputError`."""
+    return [check_written_entry(BENCHMARKS, written) for written in read_entries(text)]
+
+
+def is_benchmark(name: str) -> bool:
+    """Whether a name is one of a benchmark and of no run entry."""
+    return name in _BY_NAME and name not in OURS
 
 
 def benchmark_of(entry: str) -> Benchmark:
@@ -172,10 +184,6 @@ _MOST_NAMES = 12
 
 def find_protocols(benchmark: Benchmark) -> list[Protocol]:
     """Return the reported protocols of a benchmark. Its own table has the official sample of the run entries."""
-    from helm_longctx.tasks.entry import (
-        parse_entry,
-    )  # it finds benchmarks in this module
-
     protocols = []
     for protocol in benchmark.protocols():
         if protocol.is_table and protocol.samples is None:
@@ -190,22 +198,32 @@ def find_protocols(benchmark: Benchmark) -> list[Protocol]:
     return protocols
 
 
-def find_protocol(
-    text: str, benchmarks: Iterable[Benchmark]
-) -> tuple[Benchmark, Protocol]:
+class BenchmarkProtocol(NamedTuple):
+    """A reported protocol and its benchmark."""
+
+    benchmark: Benchmark
+    protocol: Protocol
+
+    @property
+    def text(self) -> str:
+        """The protocol's name."""
+        return self.protocol.name
+
+
+def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> BenchmarkProtocol:
     """Find a protocol by words of its name, or raise an `InputError` that lists similar names.
 
     Order, case, hyphens and plurals do not matter.
     """
-    protocols: dict[str, tuple[Benchmark, Protocol]] = {}
+    protocols: dict[str, BenchmarkProtocol] = {}
     for benchmark in benchmarks:
         for protocol in find_protocols(benchmark):
-            protocols[protocol.name] = (benchmark, protocol)
+            protocols[protocol.name] = BenchmarkProtocol(benchmark, protocol)
     words = _words(text)
     exact = [name for name in protocols if _words(name) == words]
     matches = exact or [name for name in protocols if words and words <= _words(name)]
     # Without a full name, a protocol that nobody can run is not meant while another one has these words.
-    matches = [name for name in matches if protocols[name][1].entries] or matches
+    matches = [name for name in matches if protocols[name].protocol.entries] or matches
     if len(matches) == 1:
         return protocols[matches[0]]
     if matches:

@@ -98,11 +98,10 @@ class Sample:
     @classmethod
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
         """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
-        extra = extra or {}
         values = {}
-        for name in cls.__dataclass_fields__:
-            if name in extra:
-                values[name] = extra[name]
+        for name, value in (extra or {}).items():
+            if name in cls.__dataclass_fields__:
+                values[name] = value
         if "request" in values:
             values["request"] = RequestSettings.from_json(values["request"])
         return cls(**values)

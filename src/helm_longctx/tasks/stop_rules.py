@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import NamedTuple
 
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import bad_argument
 
 BETTER = "better"
 _SCORE = "score"
@@ -24,18 +24,14 @@ class Rule(NamedTuple):
     share: float = 0.0
 
     @property
+    def text(self) -> str:
+        """The rule as users write it."""
+        return f"{self.kind}={100 * self.share:g}" if self.share else self.kind
+
+    @property
     def models(self) -> int:
         """The number of models that the question is about."""
         return 2 if self.kind == BETTER else 1
-
-
-def is_rule(text: str) -> bool:
-    """Whether a text is a rule."""
-    try:
-        parse_rule(text)
-    except InputError:
-        return False
-    return True
 
 
 def parse_rule(text: str) -> Rule:

@@ -13,7 +13,8 @@ from itertools import product
 
 import numpy as np
 
-_SPACE, _BREAK, _LETTER, _DIGIT, _MARK, _CJK, _OTHER = range(7)
+_KIND_COUNT = 7
+_SPACE, _BREAK, _LETTER, _DIGIT, _MARK, _CJK, _OTHER = range(_KIND_COUNT)
 
 _WORD = 1.05
 _FURTHER_LETTER = 0.07
@@ -95,20 +96,22 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     rare = np.count_nonzero(in_long_word.take(runs))
     words = sizes[is_word]
     digits = sizes[kinds == _DIGIT]
-    marks = sizes[kinds == _MARK]
-    digit_groups = _DIGIT_GROUP * np.ceil(digits / _GROUP_SIZE).sum()
     if single_digits:
         digit_groups = digits.sum()
+    else:
+        digit_groups = _DIGIT_GROUP * np.ceil(digits / _GROUP_SIZE).sum()
+    runs_by_kind = np.bincount(kinds, minlength=_KIND_COUNT)
+    characters = np.bincount(kinds, weights=sizes, minlength=_KIND_COUNT)
     tokens = (
         _WORD * len(words)
         + _FURTHER_LETTER * np.maximum(words - _WHOLE_LETTERS, 0).sum()
         + _RARE_PAIR * rare
         + digit_groups
-        + _MARKS * len(marks)
-        + _FURTHER_MARK * (marks.sum() - len(marks))
-        + _LINE_BREAK * np.count_nonzero(kinds == _BREAK)
-        + _CJK_CHARACTER * sizes[kinds == _CJK].sum()
-        + _OTHER_CHARACTER * sizes[kinds == _OTHER].sum()
+        + _MARKS * runs_by_kind[_MARK]
+        + _FURTHER_MARK * (characters[_MARK] - runs_by_kind[_MARK])
+        + _LINE_BREAK * runs_by_kind[_BREAK]
+        + _CJK_CHARACTER * characters[_CJK]
+        + _OTHER_CHARACTER * characters[_OTHER]
     )
     # The weight of a text of only spaces is 0, but it has at least one token.
     return max(round(float(tokens)), 1)
@@ -132,8 +135,8 @@ def estimate_fewest_tokens(texts: Iterable[str]) -> int:
                 ascii_pieces.append(piece.encode("ascii", "ignore").decode())
         size = sum(map(len, pieces))
         others = size - sum(map(len, ascii_pieces))
-        # Tokenizers join spaces and line breaks. One estimate of all pieces takes a third of the time.
-        joined = _join_spaces(" ".join(ascii_pieces))
+        # One estimate of all pieces takes a third of the time.
+        joined = _breaks_to_spaces(" ".join(ascii_pieces))
         tokens = estimate_tokens(joined) / 2 + _FEWEST_OF_OTHER * others
         total += tokens * len(text) / max(1, size)
     return int(total)
@@ -153,17 +156,17 @@ def _draw_samples(text: str) -> list[str]:
     return samples
 
 
-def _join_spaces(text: str) -> str:
-    """Return `" ".join(text.split())` of an ASCII text, in a third of the time."""
-    data = text.encode("ascii").translate(_TO_SPACES)
-    while b"  " in data:
-        data = data.replace(b"  ", b" ")
-    return data.strip(b" ").decode("ascii")
+def _breaks_to_spaces(text: str) -> str:
+    """Return an ASCII text with its line breaks as spaces, which tokenizers join; empty for one of only such characters."""
+    spaced = text.encode("ascii").translate(_TO_SPACES)
+    return "" if spaced.isspace() else spaced.decode("ascii")
 
 
 def _find_rare_pairs(codes: np.ndarray) -> np.ndarray:
     """Return the places of the characters that are a rare pair with the one before, in a text of characters' codes."""
-    letters = np.minimum(codes, 0x7F).astype(np.uint16)
+    if codes.dtype != np.uint8:  # characters of other scripts are as the last of ASCII
+        codes = np.minimum(codes, 0x7F)
+    letters = codes.astype(np.uint16)
     pairs = letters[:-1] << 7
     pairs |= letters[1:]
     return np.flatnonzero(_RARE.take(pairs)) + 1

@@ -472,7 +472,7 @@ def test_the_question_without_a_text_is_not_asked_with_one() -> None:
     without_text = {block.seed for block in blocks if not block.has_text}
     for answered in answer_by(lambda block: 1.0, Random(1))(blocks):
         search.add(answered)
-    for kind in search.measured:
+    for kind in search.measurable_kinds:
         seeds = [seed for drawn_kind, seed in search.order if drawn_kind is kind]
         assert len(seeds) > SEEDS
         assert seeds == [

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.config.load import Options, load_config
+from helm_longctx.config.load import load_config
+from helm_longctx.config.options import Options
 from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.errors import InputError
 from tests.support.configs import write
@@ -105,7 +106,7 @@ MISTAKES = [
     ),
     (
         "tasks:",
-        "entries: [a]\ntasks:",
+        "entries: [aa_lcr]\ntasks:",
         ":2: entries is given together with tasks",
         "one of tasks",
     ),
@@ -114,6 +115,24 @@ MISTAKES = [
         "entries:",
         ":3: lengths belongs to tasks, not to entries",
         "lengths only with tasks",
+    ),
+    (
+        "[helmet_recall, aa_lcr]",
+        "[aa_lcr, helmet_recal]",
+        ":2: tasks[1]: 'helmet_recal' is not a run entry",
+        "did you mean helmet_recall?",
+    ),
+    (
+        "[helmet_recall, aa_lcr]",
+        "[aa_lcr, helmet:method]",
+        ":2: tasks[1]: helmet: expected name=value, found 'method'",
+        "",
+    ),
+    (
+        "[helmet_recall, aa_lcr]",
+        "[aa_lcr, 8]",
+        ":2: tasks[1]=8 is invalid",
+        "numbers and dates need quotes",
     ),
     ("8k", "9x", ":3: lengths[0]='9x' is invalid", "4k, 8k, 16k"),
     ("131072", "1.5", ":3: lengths[1]=1.5 is invalid", "or a whole number"),
@@ -357,6 +376,21 @@ def test_the_schema_forbids_other_keys() -> None:
     assert all(
         value.get("description") for part in properties for value in part.values()
     )
+
+
+def test_a_configuration_can_be_written_again() -> None:
+    """A dumped configuration has the texts of which its typed values were made, and is read to an equal one."""
+    model = {"url": "http://localhost:1", "context": 32768}
+    values = {
+        "tasks": ["helmet", "oneruler:language=de"],
+        "lengths": ["8k"],
+        "limits": {"stop_when": "width=2.5"},
+    }
+    named = {**values, "models": [{"name": "mine", **model}]}
+    config = load_config(None, Options(named))
+    dumped = config.model_dump(mode="json", exclude_defaults=True)
+    assert dumped == {**values, "models": [{"name": "endpoint/mine", **model}]}
+    assert load_config(None, Options(dumped)) == config
 
 
 def test_the_example_of_the_docs_is_read() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from helm_longctx.cli.main import load_parser
-from helm_longctx.config.load import SELECTION, SETTINGS
+from helm_longctx.config.options import SELECTION, SETTINGS
 from tests.support.commands import Command
 
 SAMPLE = (
@@ -50,6 +50,14 @@ def test_run_has_an_option_for_each_setting() -> None:
         assert about.lower().startswith(
             re.sub(r"^(the|an?) ", "", str(setting.field.description).lower())
         )
+
+
+def test_a_setting_that_is_read_from_a_text_takes_a_text() -> None:
+    """The context window can be given as `128k`, although it is a number once it is read."""
+    parser = load_parser().commands["run"]
+    options = ["--model-url", "http://127.0.0.1:8000/v1", "--context", "128k"]
+    context = parser.make_context("run", options)
+    assert context.params["context"] == "128k"
 
 
 @pytest.mark.parametrize("words", COMMANDS)

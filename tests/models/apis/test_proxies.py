@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -28,6 +27,7 @@ from helm_longctx.models.results import failure_of
 from tests.models.apis.making import KINDS, REQUEST
 from tests.support.servers import hostile
 from tests.support.servers.hostile import WHOLE, Hostile, attack
+from tests.support.servers.threads import serve_in_thread
 
 KEY = "a-secret-key-0123456789"
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -144,10 +144,8 @@ def impostor(tmp_path: Path) -> Iterator[str]:
         http.socket, server_side=True, do_handshake_on_connect=False
     )
     http.handle_error = lambda *arguments: None  # type: ignore[method-assign]
-    threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True).start()
-    yield f"https://localhost:{http.server_port}"
-    http.shutdown()
-    http.server_close()
+    with serve_in_thread(http):
+        yield f"https://localhost:{http.server_port}"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.servers.threads import serve_in_thread
 
 Reply = tuple[int, Any]
 """HTTP status and JSON body."""
@@ -86,9 +87,5 @@ def scripted(routes: dict[str, Route], key: str | None = None) -> Iterator[Scrip
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server = Scripted(f"http://127.0.0.1:{http.server_port}")
-    threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True).start()
-    try:
+    with serve_in_thread(http):
         yield server
-    finally:
-        http.shutdown()
-        http.server_close()

@@ -116,6 +116,31 @@ def test_many_models_have_the_critical_values_of_tables(
     assert spearman(range(n), order_with(n, squares + 2)).p_value > level
 
 
+def test_many_models_have_the_p_values_of_the_series() -> None:
+    """The p-value without ties is the Edgeworth series at the sum of squared distances, a whole number.
+
+    The series is that of Best and Roberts (1975), written in the powers of 1 / n.
+    """
+    random = np.random.default_rng(5)
+    for n in (10, 11, 13, 18, 27, 40):
+        for _ in range(6):
+            order = random.permutation(n)
+            squares = int(((order - np.arange(n)) ** 2).sum())
+            squares = min(squares, n * (n**2 - 1) // 3 - squares)
+            root = (1 - 6 * (squares + 1) / (n * (n**2 - 1))) * math.sqrt(n - 1)
+            y = root**2
+            series = 0.2274 + 0.2531 / n + 0.1745 / n**2
+            series += y * (-0.0758 + 0.1033 / n + 0.3932 / n**2)
+            series -= y**2 / n * (0.0879 + 0.0151 / n)
+            series += y**3 / n * (0.0072 - 0.0831 / n)
+            series += y**4 / n**2 * (0.0131 - 0.00046 * y)
+            upper = math.erfc(root / math.sqrt(2)) / 2
+            tail = upper + root * series * math.exp(-y / 2) / n
+            expected = min(max(2 * tail, 0), 1)
+            p_value = spearman(range(n), order).p_value
+            assert p_value == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
 def order_with(n: int, squares: int) -> list[int]:
     """Return an order of n numbers whose squared distances from their places have this sum.
 

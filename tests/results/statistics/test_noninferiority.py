@@ -18,10 +18,11 @@ from helm_longctx.results.statistics.noninferiority import (
     Clusters,
     EqualClusters,
     Verdict,
+    _find_equal_rows,
     changed_outcomes,
-    clusters_needed,
     clusters_to_decide,
     combine_verdicts,
+    count_needed_clusters,
     decide_drops,
     fewest_clusters,
     margin_statistics,
@@ -300,7 +301,7 @@ def test_the_planned_sample_has_the_power(
     margin: float, changed: float, power: float
 ) -> None:
     """The sample that is needed has the wanted power, also if the tasks round up."""
-    size = clusters_needed(((1.0, 100),), changed, margin, power, 0.025)
+    size = count_needed_clusters(((1.0, 100),), changed, margin, power, 0.025)
     for more in (0, 1):
         chance_to_pass = power_to_pass(
             ((1.0, size + more),),
@@ -382,7 +383,7 @@ def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(
 ) -> None:
     """The tasks keep the ratio of their clusters, whatever their number is, and tasks of one size need what one task needs."""
     needed = [
-        clusters_needed(
+        count_needed_clusters(
             tuple((1 / len(ratio), factor * value) for value in ratio),
             0.1,
             0.1,
@@ -392,9 +393,9 @@ def test_the_needed_sample_depends_on_the_ratio_of_its_tasks(
         for factor in (1, 10, 70)
     ]
     assert len(set(needed)) == 1
-    one = clusters_needed(((1.0, 50),), 0.1, 0.1, 0.8, 0.025)
+    one = count_needed_clusters(((1.0, 50),), 0.1, 0.1, 0.8, 0.025)
     assert needed[0] > one
-    assert clusters_needed(
+    assert count_needed_clusters(
         ((0.5, 20), (0.5, 20)), 0.1, 0.1, 0.8, 0.025
     ) == pytest.approx(one, rel=0.05)
 
@@ -432,3 +433,17 @@ def test_looks_that_cannot_decide_cost_nothing() -> None:
     )
     assert (early.low, early.high) == (fixed.low, fixed.high)
     assert able.low < fixed.low
+
+
+@pytest.mark.parametrize("clusters", [[3], [24, 60, 200], [100] * 7])
+def test_equal_samples_are_found_as_numpy_finds_them(clusters: list[int]) -> None:
+    """Different samples and their places are NumPy's, also if a sample is too large for one number."""
+    random = np.random.default_rng(len(clusters))
+    counts = np.concatenate(
+        [random.multinomial(number, [0.1, 0.1, 0.8], 500) for number in clusters],
+        axis=1,
+    )
+    expected, places = np.unique(counts, axis=0, return_inverse=True)
+    rows, positions = _find_equal_rows(counts)
+    assert (rows == expected).all()
+    assert (positions == places.ravel()).all()

@@ -14,10 +14,10 @@ from helm_longctx.results.statistics.power import (
     POWER,
     PairedQuestions,
     Spread,
+    count_needed_questions,
     detectable_difference,
     detectable_from,
     paired_spread,
-    questions_needed,
 )
 from tests.support.simulations import SKEWED_SIZES, Task, power_of_means, power_of_pairs
 
@@ -48,7 +48,7 @@ def test_detectable_differences_are_those_of_statsmodels(n: int) -> None:
 @pytest.mark.parametrize("difference", [0.01, 0.05, 0.2])
 def test_samples_needed(spread: Spread, difference: float) -> None:
     """The number of questions needed is the smallest that detects the difference."""
-    needed = questions_needed(spread, difference, 2.0)
+    needed = count_needed_questions(spread, difference, 2.0)
     assert (
         detectable_difference([PairedQuestions(spread, needed, needed / 2)])
         <= difference + 1e-5
@@ -156,6 +156,15 @@ def test_the_spread_of_pairs() -> None:
         pytest.approx(1 / 3),
         0.0,
     )
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(80, 20), (200, 200), (5, 45)])
+def test_intervals_count_as_their_questions(right: int, wrong: int) -> None:
+    """A mean with an interval is compared as the right and wrong answers that have this interval."""
+    own = mean_interval([1] * right + [0] * wrong)
+    n = right + wrong
+    expected = detectable_difference([sample(right * wrong / n**2, n)])
+    assert detectable_from(own, own) == pytest.approx(expected, abs=2e-5)
 
 
 def test_a_difference_from_a_published_mean() -> None:

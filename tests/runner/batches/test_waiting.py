@@ -81,3 +81,25 @@ def test_a_provider_that_hangs(
     folder.batches.collect()
     assert not folder.batches.are_open
     assert set(server.paid.values()) == {1}
+
+
+def test_a_batch_that_is_not_recognized_yet(
+    tmp_path: Path, server: BatchServer, waits: list[float]
+) -> None:
+    """A batch whose identifier was lost, and that Anthropic shows only when it has ended, is waited for like the others."""
+    folder = Folder(tmp_path, ENTRY + register("anthropic", server))
+    server.polls = 6
+
+    def lose(moment: str) -> None:
+        if moment == "create_anthropic+":
+            raise ConnectionError
+
+    server.moment = lose
+    with pytest.raises(InputError, match="it is not known whether"):
+        folder.submit()
+    folder.batches.collect()
+    assert [state.state for state in folder.batches.states()] == ["unknown"]
+    assert not folder.batches.wait()
+    assert waits
+    assert folder.failures == {}
+    assert set(server.paid.values()) == {1}

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
+
+from tests.support.servers.threads import serve_in_thread
 
 KEY = "acme-00112233445566778899"
 OTHER_KEY = "acme-ffeeddccbbaa99887766"
@@ -40,10 +41,9 @@ class AcmeServer(ThreadingHTTPServer):
 @contextmanager
 def serve_acme() -> Iterator[AcmeServer]:
     """Run a server until the block ends."""
-    with AcmeServer() as server:
-        Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    server = AcmeServer()
+    with serve_in_thread(server):
         yield server
-        server.shutdown()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.servers.threads import serve_in_thread
 
 Scorer = Callable[[str], tuple[list[str], list[float]]]
 """(text) → its tokens, and the log-probability of each given those before it."""
@@ -89,15 +91,15 @@ class EchoServer:
                 pass
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        self._serving = ExitStack()
+        self._serving.enter_context(serve_in_thread(self._http))
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
     def __enter__(self) -> EchoServer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self._serving.close()
 
     def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Return the reply to a request; raise a `ValueError` for one that the server refuses."""

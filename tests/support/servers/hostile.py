@@ -12,6 +12,8 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.servers.threads import serve_in_thread
+
 Handler = BaseHTTPRequestHandler
 Act = Callable[[Handler], None]
 """A function that sends the reply to a request."""
@@ -72,13 +74,11 @@ def attack(act: Act, path: str = "") -> Iterator[Hostile]:
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), AnyHandler)
     server = Hostile(f"http://127.0.0.1:{http.server_port}")
-    threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.closed.set()
-        http.shutdown()
-        http.server_close()
+    with serve_in_thread(http):
+        try:
+            yield server
+        finally:
+            server.closed.set()
 
 
 def send(content: Any, status: int = 200, **headers: str) -> Act:

@@ -30,6 +30,7 @@ from tests.support.servers.models import (
     count_tokens,
 )
 from tests.support.servers.protocols import PROTOCOLS, Body, Reply
+from tests.support.servers.threads import serve_in_thread
 
 Answer = Callable[[str], str]
 """A function that returns the answer to a prompt."""
@@ -237,15 +238,11 @@ def serve(
 @contextmanager
 def run(server: AnyServer) -> Iterator[AnyServer]:
     """Let a server answer until the block ends."""
-    threading.Thread(
-        target=server.http.serve_forever, args=(0.05,), daemon=True
-    ).start()
-    try:
-        yield server
-    finally:
-        server.closed.set()
-        server.http.shutdown()
-        server.http.server_close()
+    with serve_in_thread(server.http):
+        try:
+            yield server
+        finally:
+            server.closed.set()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -7,7 +7,6 @@ the form of NVIDIA's documentation: `NVCF-REQID`, `/v2/nvcf/pexec/functions/ID`,
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from uuid import uuid4
 import requests
 
 from tests.support.servers.llm import Server
+from tests.support.servers.threads import serve_in_thread
 
 ROOT = "/v2/nvcf/pexec"
 FUNCTION = f"{ROOT}/functions/13e4f873-0000-4000-8000-000000000000"
@@ -52,12 +52,8 @@ class Cloud:
 def serve_function(backend: Server) -> Iterator[Cloud]:
     """Run a cloud on the loopback interface until the block ends."""
     cloud = Cloud(backend)
-    threading.Thread(target=cloud.http.serve_forever, args=(0.05,), daemon=True).start()
-    try:
+    with serve_in_thread(cloud.http):
         yield cloud
-    finally:
-        cloud.http.shutdown()
-        cloud.http.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):

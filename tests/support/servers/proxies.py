@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from helm_longctx.models.baselines import lexical
 from tests.support.servers.models import CHARACTERS
+from tests.support.servers.threads import serve_in_thread
 
 Change = Callable[[str], str]
 """A function that changes the text of a message."""
@@ -169,12 +170,8 @@ def run_proxy(address: str, proxy: Proxy, seed: int = 0) -> Iterator[str]:
         "end": staticmethod(change_reply),
     }
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), values))
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serve_in_thread(server) as own_address:
+        yield own_address
 
 
 class _Handler(BaseHTTPRequestHandler):

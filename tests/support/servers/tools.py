@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
-from threading import Thread
 from typing import Any, NamedTuple
+
+from tests.support.servers.threads import serve_in_thread
 
 Body = dict[str, Any]
 
@@ -78,12 +79,8 @@ def serve_tools(
             """Say nothing about clients that were killed."""
 
     server = QuietServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", bodies
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serve_in_thread(server) as address:
+        yield address, bodies
 
 
 REFUSAL = "This model only supports stream mode, please enable the stream parameter to access it."

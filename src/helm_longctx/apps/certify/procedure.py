@@ -98,7 +98,7 @@ class _Diagnosis:
 
     def _is_refused(self, length: int) -> bool:
         cells = []
-        for kind in self._search.measured:
+        for kind in self._search.measurable_kinds:
             cells.append(kind.cells.get(length))
         return any(cell.is_refused for cell in cells if cell)
 
@@ -411,7 +411,7 @@ class CertifyOutcome:
             if reply.counted and reply.tokenized:
                 ratios.append(reply.counted / reply.tokenized)
         answered_replies = [reply for reply in replies if not reply.failure]
-        measured = self.search.measured
+        measured = self.search.measurable_kinds
         all_kinds = all(
             search in measured and search.effective == design.claim
             for search in searches
@@ -486,7 +486,7 @@ def run(design: Design, ask: Ask) -> CertifyOutcome:
 
 def _diagnose(search: Search) -> _Diagnosis | None:
     """Return the diagnosis by the kind that asks for something in several parts."""
-    for kind in search.measured if search.tests else ():
+    for kind in search.measurable_kinds if search.tests else ():
         if any(reply.places for reply in kind.base.replies):
             return _Diagnosis(search, kind)
     return None

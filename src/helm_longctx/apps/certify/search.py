@@ -592,7 +592,7 @@ class Search:
         self._open: list[AskedBlock] | None = None
 
     @cached_property
-    def measured(self) -> list[KindAnswers]:
+    def measurable_kinds(self) -> list[KindAnswers]:
         """The kinds that can be measured. Read it when the shortest length is answered."""
         kinds = []
         for kind in self.kinds.values():
@@ -605,10 +605,10 @@ class Search:
         """The questions at a length, in order: the kinds are drawn, so each question is about any kind."""
         random = Random(f"kinds {self.design.seed}")
         numbers = Counter[str]()
-        count = self.design.most if self.measured else 0
+        count = self.design.most if self.measurable_kinds else 0
         drawn = []
         for _ in range(count):
-            drawn.append(random.choice(self.measured))
+            drawn.append(random.choice(self.measurable_kinds))
         questions = []
         for kind in drawn:
             questions.append((kind, kind.question(numbers[kind.kind] % (SEEDS - 1))))
@@ -641,15 +641,19 @@ class Search:
 
     def add(self, answered: Answered) -> None:
         """Take the answers to what was asked."""
-        block, kind = answered.block, self.kinds[answered.block.kind]
+        block = answered.block
+        kind = self.kinds[block.kind]
         if not block.has_text:
             kind.without_text.append(answered)
         elif block.length == self.design.shortest:
             kind.base.answered.append(answered)
         else:
             kind.cell(block.length).answered.append(answered)
-            for reply in answered.replies if block.length in self.tests else ():
-                self.tests[block.length].add(reply, block.kind, block.seed)
+            test = self.tests.get(block.length)
+            if test is None:
+                return
+            for reply in answered.replies:
+                test.add(reply, block.kind, block.seed)
 
     @property
     def decision(self) -> ThresholdDecision:
@@ -682,10 +686,11 @@ class Search:
         """Return the questions of the order that the shortest length lacks, if it has too few or pairs them."""
         blocks = list[AskedBlock]()
         is_enough = (
-            sum(len(kind.base.answered) for kind in self.measured) >= self.design.most
+            sum(len(kind.base.answered) for kind in self.measurable_kinds)
+            >= self.design.most
         )
         drawn = dict.fromkeys(self.order)
-        for kind in self.measured:
+        for kind in self.measurable_kinds:
             if is_enough and not kind.pairing:
                 continue
             answered = set()
@@ -704,11 +709,11 @@ class Search:
             return []
         if length not in self.tests:
             # The base is complete now, and the first look at it came before.
-            for kind in self.measured:
+            for kind in self.measurable_kinds:
                 for figure in ("base_interval", "pairing", "_question_means"):
                     kind.__dict__.pop(figure, None)
             self.tests[length] = LengthTest(
-                self.design, length, self.measured, self.most_at(length)
+                self.design, length, self.measurable_kinds, self.most_at(length)
             )
         test = self.tests[length]
         questions = self.order[test.asked : test.asked + test.next_count]
@@ -728,12 +733,12 @@ class Search:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
         design = self.design
         further = 0
-        for kind in self.measured:
+        for kind in self.measurable_kinds:
             further += max(len(kind.base.answered) - design.first, 0)
         spared = math.ceil(further * design.texts * design.shortest / design.claim)
         spared = min(spared, _MOST_SPARED)
         asked = 0
-        for kind in self.measured:
+        for kind in self.measurable_kinds:
             for cell_length, cell in kind.cells.items():
                 asked += len(cell.replies) * cell_length
         return min(
@@ -742,7 +747,7 @@ class Search:
 
     def _next_length(self) -> int | None:
         """Return the length that is being tested, or else the claim, and then the middle of what is still possible."""
-        if not self.measured:
+        if not self.measurable_kinds:
             return None
         for length, test in self.tests.items():
             if test.next_count:
@@ -770,7 +775,7 @@ class Search:
         blocks = list[AskedBlock]()
         if self.decision is not ThresholdDecision.ABOVE:
             return blocks
-        for kind in self.measured:
+        for kind in self.measurable_kinds:
             cell = kind.cell(claim)
             start = len(cell.replies)
             left = min(self.design.most, SEEDS - 1) - start

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.documents.numbers import percent, range_text
+from helm_longctx.documents.numbers import format_range, percent
 from helm_longctx.documents.site import templates
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.lengths import length_label
@@ -295,7 +295,7 @@ def _describe_score(cell: Mapping[str, Any] | None) -> str:
     if cell["is_refused"]:
         return "refused"
     # Whole percents, because an interval is at least ten wide.
-    return f"{100 * cell['mean']:.0f} ({range_text(100 * cell['low'], 100 * cell['high'], '{:.0f}'.format)})"
+    return f"{100 * cell['mean']:.0f} ({format_range(100 * cell['low'], 100 * cell['high'], '{:.0f}'.format)})"
 
 
 def _describe_tokens(record: CertificateRecord) -> str:

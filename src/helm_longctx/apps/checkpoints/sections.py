@@ -30,7 +30,7 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, percent, range_text, signed_percent
+from helm_longctx.documents.numbers import MARK, format_range, percent, signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
@@ -439,7 +439,7 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
         Cell(
             signed_percent(change.mean),
             change.mean,
-            detail=range_text(change.low, change.high),
+            detail=format_range(change.low, change.high),
         )
         if change
         else number_cell(None, note="no question in common"),

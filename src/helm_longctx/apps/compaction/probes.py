@@ -22,7 +22,6 @@ from helm_longctx.apps.compaction.asking import AskedModel
 from helm_longctx.apps.compaction.transcripts import Transcript, TranscriptMessage
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.calls import call_all
-from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.writing import replace_file
 
 KINDS = {
@@ -398,8 +397,3 @@ def part_around(
             left -= transcript.messages[end].tokens
             end += 1
     return transcript.messages[start:end]
-
-
-def digest_probes(probes: Iterable[Probe]) -> str:
-    """Return what tells a set of probes from another."""
-    return digest("\0".join(f"{probe.question}\0{probe.answer}" for probe in probes))

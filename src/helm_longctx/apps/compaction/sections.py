@@ -34,13 +34,13 @@ from helm_longctx.documents.document import (
     number_cell,
 )
 from helm_longctx.documents.numbers import (
-    amount,
     count,
     drop_nan,
+    format_amount,
+    format_p,
+    format_range,
     one_line,
-    p_text,
     points,
-    range_text,
     share,
     signed_percent,
 )
@@ -243,13 +243,13 @@ def _make_plot(results: CompactionResults) -> Figure:
 def _interval_cell(interval: Interval | None) -> Cell:
     if interval is None or not interval.n:
         return number_cell(None)
-    return number_cell(interval.mean, detail=range_text(interval.low, interval.high))
+    return number_cell(interval.mean, detail=format_range(interval.low, interval.high))
 
 
 def _dollar_cell(dollars: float | None) -> Cell:
     if dollars is None:
         return number_cell(None, note="a price is not known")
-    return number_cell(dollars, amount)
+    return number_cell(dollars, format_amount)
 
 
 def _recall_table(results: CompactionResults) -> Table:
@@ -276,7 +276,7 @@ def _recall_table(results: CompactionResults) -> Table:
                 _interval_cell(recall.interval),
                 number_cell(recall.tokens, count),
                 number_cell(recall.share),
-                number_cell(round(recall.seconds, 2), amount),
+                number_cell(round(recall.seconds, 2), format_amount),
                 _dollar_cell(recall.dollars),
                 _dollar_cell(recall.answers),
                 *(number_cell(number, count) for number in counts),
@@ -325,7 +325,7 @@ def _difference_table(
         decision = difference.decision
         comparison = decision.comparison
         effect = comparison.effect
-        ends = range_text(effect.low, effect.high, signed_percent)
+        ends = format_range(effect.low, effect.high, signed_percent)
         rows.append(
             [
                 Cell(difference.one.name),
@@ -333,7 +333,7 @@ def _difference_table(
                 Cell(signed_percent(effect.mean), effect.mean, ends),
                 number_cell(comparison.wins, count),
                 number_cell(comparison.losses, count),
-                number_cell(decision.adjusted, p_text),
+                number_cell(decision.adjusted, format_p),
                 Cell(difference.verdict),
             ]
         )
@@ -441,13 +441,13 @@ def _gate_table(gate: CompactionGate) -> Table:
     rows = []
     for loss in gate.losses:
         effect = loss.drop.comparison.effect
-        ends = range_text(effect.low, effect.high, signed_percent)
+        ends = format_range(effect.low, effect.high, signed_percent)
         is_open = loss.verdict is Verdict.UNDECIDED
         rows.append(
             [
                 Cell(loss.arm.name),
                 Cell(signed_percent(effect.mean), effect.mean, ends),
-                number_cell(loss.drop.p_worse, p_text),
+                number_cell(loss.drop.p_worse, format_p),
                 Cell(_VERDICTS[loss.verdict]),
                 number_cell(loss.drop.more if is_open else None, count),
             ]

@@ -19,11 +19,11 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import (
     MARK,
+    add_in_brackets,
     add_mark,
-    amount,
-    in_brackets,
-    interval_text,
-    p_text,
+    format_amount,
+    format_interval,
+    format_p,
     percent,
     signed_percent,
 )
@@ -230,7 +230,7 @@ def _shared_blocks(
     rows = []
     for standing in standings:
         rank = standing.rank
-        rank_text = in_brackets(f"{rank.rank:g}", f"{rank.low}–{rank.high}")
+        rank_text = add_in_brackets(f"{rank.rank:g}", f"{rank.low}–{rank.high}")
         rows.append([standing.model, percent(standing.mean), rank_text])
     ranking = text_table(
         f"Ranking (rank with its {LEVEL_TEXT} interval)",
@@ -286,9 +286,9 @@ def _shared_blocks(
             [
                 pairing.by,
                 pairing.part,
-                interval_text(comparison.effect, signed_percent),
-                p_text(comparison.p_value),
-                p_text(pairing.adjusted),
+                format_interval(comparison.effect, signed_percent),
+                format_p(comparison.p_value),
+                format_p(pairing.adjusted),
                 str(comparison.wins),
                 str(comparison.losses),
                 str(comparison.ties),
@@ -336,10 +336,10 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
                 pairing.part,
                 str(failures.asked),
                 " and ".join(percent(side.share) for side in sides),
-                p_text(failures.p_value),
+                format_p(failures.p_value),
                 " and ".join(_show_other_score(side) for side in sides),
-                interval_text(failures.as_wrong.effect, signed_percent),
-                interval_text(failures.as_right.effect, signed_percent),
+                format_interval(failures.as_wrong.effect, signed_percent),
+                format_interval(failures.as_right.effect, signed_percent),
                 pairing.decision.verdict,
             ]
         )
@@ -367,10 +367,12 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
                 *(
                     name,
                     str(gain.costs.questions),
-                    in_brackets(percent(gain.costs.score), percent(gain.plain.score)),
+                    add_in_brackets(
+                        percent(gain.costs.score), percent(gain.plain.score)
+                    ),
                 ),
-                interval_text(gain.comparison.effect, signed_percent),
-                *map(p_text, (gain.comparison.p_value, gain.adjusted)),
+                format_interval(gain.comparison.effect, signed_percent),
+                *map(format_p, (gain.comparison.p_value, gain.adjusted)),
                 gain.verdict,
             )
         )
@@ -379,9 +381,9 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     for name, gain in zip(names, gains, strict=True):
         row = [name]
         for field in fields:
-            ours = amount(getattr(gain.costs, field))
-            plain = amount(getattr(gain.plain, field))
-            row.append(in_brackets(ours, plain))
+            ours = format_amount(getattr(gain.costs, field))
+            plain = format_amount(getattr(gain.plain, field))
+            row.append(add_in_brackets(ours, plain))
         prices.append(row)
     columns = [
         "method",

@@ -19,7 +19,7 @@ from helm_longctx.config.shared import (
     complete_suite,
 )
 from helm_longctx.documents.document import text_table
-from helm_longctx.documents.numbers import decimals, range_text
+from helm_longctx.documents.numbers import decimals, format_range
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import category_results
@@ -219,7 +219,7 @@ def _print_correlations(
 ) -> None:
     rows = []
     for (one, other), correlation in correlations.items():
-        ends = range_text(correlation.low, correlation.high, decimals)
+        ends = format_range(correlation.low, correlation.high, decimals)
         rows.append(
             (
                 titles[one],

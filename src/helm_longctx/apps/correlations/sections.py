@@ -21,11 +21,11 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import (
     DASH,
+    add_in_brackets,
     count,
     decimals,
-    in_brackets,
-    p_sentence,
-    range_text,
+    format_p_statement,
+    format_range,
 )
 from helm_longctx.documents.plots import matrix, mirror, property_scatter, scatter
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
@@ -95,7 +95,9 @@ def _task_section(
     results_of = {part: board.scores_of(part, length) for part in parts}
     # A model without understanding is the worst everywhere, so it would raise all correlations.
     for model in board.competitors:
-        is_left_out = model in board.published and short_name(model) not in instruct
+        is_left_out = (
+            model in board.published_models and short_name(model) not in instruct
+        )
         if instruct and is_left_out:
             continue
         values = {}
@@ -140,7 +142,7 @@ def _draw_points(
         rows.append({"model": show_model(model), **values})
     for (one, other), correlation in correlations.items():
         if not math.isnan(correlation.rho):
-            p_value = p_sentence(correlation.p_value)
+            p_value = format_p_statement(correlation.p_value)
             text = f"rho = {decimals(correlation.rho)}, {p_value}, n = {correlation.n}"
             rows.append({"row": one, "column": other, "label": text})
     about = "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
@@ -542,8 +544,8 @@ def _judged_plot(
     for one, other in combinations(metrics, 2):
         correlation = judged.over_answers(one, other)
         if not math.isnan(correlation.rho):
-            ends = range_text(correlation.low, correlation.high, decimals)
-            rho = in_brackets(decimals(correlation.rho), ends)
+            ends = format_range(correlation.low, correlation.high, decimals)
+            rho = add_in_brackets(decimals(correlation.rho), ends)
             text = f"rho = {rho}, n = {correlation.n}"
             rows.append({"row": one, "column": other, "label": text})
     rhos = {}

@@ -22,11 +22,11 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import (
     DASH,
-    amount,
     count,
     decimals,
-    interval_text,
-    p_text,
+    format_amount,
+    format_interval,
+    format_p,
     percent,
     signed_percent,
     tenths,
@@ -294,7 +294,7 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
     ),
     (
         Column("Dollars", "At list prices."),
-        lambda row: number_cell(row[0].dollars, amount),
+        lambda row: number_cell(row[0].dollars, format_amount),
     ),
     (
         Column(
@@ -397,11 +397,11 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
         (
             Column("Gain", f"In points, with its {LEVEL_TEXT} interval."),
             lambda gain: Cell(
-                interval_text(gain.comparison.effect, signed_percent),
+                format_interval(gain.comparison.effect, signed_percent),
                 gain.comparison.effect.mean,
             ),
         ),
-        (Column("Adjusted p"), lambda gain: number_cell(gain.adjusted, p_text)),
+        (Column("Adjusted p"), lambda gain: number_cell(gain.adjusted, format_p)),
         (
             Column("Tokens, of plain prompts"),
             lambda gain: number_cell(ratio(gain), lambda it: f"{decimals(it)} times"),

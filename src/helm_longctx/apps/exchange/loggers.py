@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
@@ -33,46 +34,56 @@ class _Series:
     has_generated: bool = False
 
 
-def parse_target(text: str) -> tuple[str, str]:
-    """Return the program and the target of a text such as `wandb:my-project`. The program's extra is installed.
+class Target(NamedTuple):
+    """Where scores are logged.
+
+    Args:
+        text: the target as the user wrote it, such as `wandb:my-project`.
+    """
+
+    text: str
+    program: str
+    address: str
+
+
+def parse_target(text: str) -> Target:
+    """Return the target that a user wrote. The program's extra is installed.
 
     Raises:
         InputError: the program is unknown, the target is missing, or a package is missing.
     """
-    program, _, target = text.partition(":")
-    if program not in ("wandb", "mlflow", "tensorboard", "trackio") or not target:
+    program, _, address = text.partition(":")
+    if program not in ("wandb", "mlflow", "tensorboard", "trackio") or not address:
         allowed = "wandb:PROJECT, mlflow:ADDRESS-OR-FOLDER, tensorboard:FOLDER or trackio:PROJECT"
         raise bad_argument("log-to", "target", text, allowed)
     require(program, f"--log-to {program}")
-    return program, target
+    return Target(text=text, program=program, address=address)
 
 
 def log_scores(
-    boards: Iterable[Board], targets: Iterable[str], suite: str
+    boards: Iterable[Board], targets: Iterable[Target], suite: str
 ) -> list[str]:
     """Log the scores of the user's models. The checkpoints of a training are one run with several steps.
 
     Args:
-        targets: texts as `parse_target` reads them.
         suite: the suite's name.
 
     Returns:
         A line for each run of a program.
 
     Raises:
-        InputError: a target is wrong, or the program fails.
+        InputError: a program fails.
     """
     trainings = find_series(boards)
     lines = []
     for target in targets:
-        program, address = parse_target(target)
         for name, series in trainings.items():
             points = series.points
             try:
-                _log(program, address, f"{suite}/{name}", points)
+                _log(target, f"{suite}/{name}", points)
             except Exception as error:  # the programs raise any type
                 raise InputError(
-                    f"--log-to {target}: {type(error).__name__}: {error}; the suite is complete"
+                    f"--log-to {target.text}: {type(error).__name__}: {error}; the suite is complete"
                 ) from error
             values = sum(map(len, points.values()))
             if series.has_generated:
@@ -80,41 +91,36 @@ def log_scores(
             else:
                 mark = ""
             lines.append(
-                f"{target}: {name}: {values} values of {len(points)} steps{mark}"
+                f"{target.text}: {name}: {values} values of {len(points)} steps{mark}"
             )
     return lines
 
 
-def _log(
-    program: str,
-    target: str,
-    name: str,
-    points: _Points,
-) -> None:
-    if program == "wandb":
+def _log(target: Target, name: str, points: _Points) -> None:
+    if target.program == "wandb":
         import wandb
 
         with wandb.init(
-            project=target,
+            project=target.address,
             name=name,
             config={"program": "helm-longctx"},
         ) as run:
             for step, values in points.items():
                 run.log(dict(values), step=step)
-    elif program == "mlflow":
+    elif target.program == "mlflow":
         import mlflow
 
-        mlflow.set_tracking_uri(target)
+        mlflow.set_tracking_uri(target.address)
         mlflow.set_experiment("helm-longctx")
         with mlflow.start_run(run_name=name):
             for step, values in points.items():
                 mlflow.log_metrics(dict(values), step=step)
-    elif program == "tensorboard":
+    elif target.program == "tensorboard":
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        writer = EventFileWriter(str(Path(target) / name.replace("*", "")))
+        writer = EventFileWriter(str(Path(target.address) / name.replace("*", "")))
         for step, values in points.items():
             points_of_step = []
             for tag, value in values.items():
@@ -125,7 +131,7 @@ def _log(
         import trackio
 
         trackio.init(
-            project=target,
+            project=target.address,
             name=name,
             resume="never",
         )

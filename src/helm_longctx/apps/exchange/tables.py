@@ -32,7 +32,12 @@ from helm_longctx.documents.document import (
     unquote_formula,
     write_csv,
 )
-from helm_longctx.documents.numbers import MARK, amount, escape_markdown, escape_tex
+from helm_longctx.documents.numbers import (
+    MARK,
+    escape_markdown,
+    escape_tex,
+    format_amount,
+)
 from helm_longctx.documents.site import latex_table, markdown_table
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.failures import Failure
@@ -467,7 +472,7 @@ def _table(wide: _Wide) -> Table:
             else:
                 share = None
             if share:
-                unread = f"{amount(100 * share)} % unread"
+                unread = f"{format_amount(100 * share)} % unread"
             else:
                 unread = ""
             details = ", ".join(filter(None, (cell.detail, failed, unread)))

@@ -18,7 +18,7 @@ from helm_longctx.results.statistics.comparison import level_of_look
 from helm_longctx.results.statistics.noninferiority import (
     ONE_SIDED,
     changed_outcomes,
-    clusters_needed,
+    count_needed_clusters,
     power_to_fail,
     power_to_pass,
     smallest_drop,
@@ -99,7 +99,7 @@ def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
         cells = tuple(zip(_weigh(tasks), sizes, strict=True))
         questions = sum(task.questions for task in tasks)
         clusters = sum(sizes)
-        needed = clusters_needed(cells, goal.noise, goal.margin, power, ONE_SIDED)
+        needed = count_needed_clusters(cells, goal.noise, goal.margin, power, ONE_SIDED)
         passes = power_to_pass(cells, outcomes, goal.margin, level)
         worse = smallest_drop(
             clusters, goal.noise, goal.margin, level / parts, goal.power

@@ -181,7 +181,7 @@ class Point(NamedTuple):
         return self.loss - (self.noise_loss or 0.0)
 
     @property
-    def changed(self) -> float:
+    def changed_share(self) -> float:
         """The share of tokens with another most likely token that is not the base's own noise."""
         return (1.0 if self.noise_same is None else self.noise_same) - self.same
 

@@ -18,7 +18,7 @@ from helm_longctx.apps.gate.distributions import TINY, Asked, Point, Way, Writte
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import (
     decimals,
-    interval_text,
+    format_interval,
     share,
     signed_decimals,
 )
@@ -103,7 +103,7 @@ class StretchComparison:
         name: the length and the stretch.
         divergence, loss: means over questions, in nats. See `Point.excess` and `Point.excess_loss`. The ends are the
             bounds that decide; with a margin of 0, those of the interval.
-        changed: the same of `Point.changed`.
+        changed: the same of `Point.changed_share`.
         same: the mean share of tokens with the same most likely token.
         noise: the mean of what was subtracted from the divergences.
         verdict: whether a mean is certainly above its margin, or all are certainly below theirs.
@@ -294,7 +294,7 @@ def _judge_part(
     for row in rows:
         changes.append(0.0 if row.noise_same is None else 1.0 - row.noise_same)
     changed = _judge(
-        group_means([row.changed for row in rows], groups),
+        group_means([row.changed_share for row in rows], groups),
         _Measure(change, 1.0, find_floor(changes, change, 1.0)),
         levels.other,
         levels.passing,
@@ -445,7 +445,9 @@ def _describe_part(rows: Sequence[Point], verdict: Verdict) -> StretchComparison
     groups = [row.group for row in rows]
     divergence = mean_interval([row.shift for row in rows], groups, ValueKind.NATS)
     loss = mean_interval([row.excess_loss for row in rows], groups, ValueKind.NATS)
-    changed = mean_interval([row.changed for row in rows], groups, ValueKind.DIFFERENCE)
+    changed = mean_interval(
+        [row.changed_share for row in rows], groups, ValueKind.DIFFERENCE
+    )
     return StretchComparison(
         name=f"{label(rows[0].length)} {rows[0].stretch}".strip(),
         divergence=divergence,
@@ -632,10 +634,10 @@ def parts_table(decision: DivergenceDecision, way: Way) -> Table:
         cells = (
             part.name,
             str(part.divergence.n),
-            interval_text(part.divergence, lambda value: decimals(value, 3)),
+            format_interval(part.divergence, lambda value: decimals(value, 3)),
             decimals(part.noise, 3),
             share(part.same),
-            interval_text(part.loss, signed_decimals),
+            format_interval(part.loss, signed_decimals),
             _verdict_text(part.verdict),
         )
         rows.append(cells)
@@ -664,7 +666,7 @@ def answers_table(decision: DivergenceDecision) -> Table:
         cells = (
             part.name,
             str(part.share.n),
-            interval_text(part.share, share),
+            format_interval(part.share, share),
             ", ".join(faults) or "none",
             _verdict_text(part.verdict),
         )

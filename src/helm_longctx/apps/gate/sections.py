@@ -26,10 +26,10 @@ from helm_longctx.documents.document import (
     number_cell,
 )
 from helm_longctx.documents.numbers import (
+    format_range,
     one_line,
     percent,
     points,
-    range_text,
     signed_percent,
 )
 from helm_longctx.documents.plots import interval_plot
@@ -322,7 +322,7 @@ def _parts(
 def _drop_row(name: str, drop: Drop) -> list[Cell]:
     comparison = drop.comparison
     effect = comparison.effect
-    ends = range_text(effect.low, effect.high, signed_percent)
+    ends = format_range(effect.low, effect.high, signed_percent)
     missing = 0 if name == ALL else drop.more
     numbers = (effect.n, comparison.wins, comparison.losses)
     return [

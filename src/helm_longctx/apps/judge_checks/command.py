@@ -23,7 +23,7 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import decimals, percent, range_text
+from helm_longctx.documents.numbers import decimals, format_range, percent
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
@@ -129,7 +129,7 @@ def _interval_text(
     show: Callable[[float | None], str],
 ) -> str:
     """Return a cell such as `0.52`, with the interval `0.38–0.65` on the next line if there is one."""
-    return "\n".join(filter(None, (show(value), range_text(low, high, show))))
+    return "\n".join(filter(None, (show(value), format_range(low, high, show))))
 
 
 def _percent_text(value: float | None, show: Callable[[float], str] = percent) -> str:

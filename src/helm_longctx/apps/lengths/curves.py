@@ -16,7 +16,7 @@ from helm_longctx.documents.document import (
     Table,
     number_cell,
 )
-from helm_longctx.documents.numbers import DASH, MARK, percent, range_text, share
+from helm_longctx.documents.numbers import DASH, MARK, format_range, percent, share
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
 from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results
 from helm_longctx.results.cells import (
@@ -144,7 +144,7 @@ def _sweep_table(
         )
         longest = DASH if effective is None else there[effective]
         note = f"possible at {LEVEL_TEXT}: {possible}"
-        ends = f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}"
+        ends = f"{LEVEL_TEXT} interval {format_range(loss.low, loss.high)}"
         row = [
             model_cell(board, model),
             *(score_cell(levels.get(level)) for level in there),
@@ -498,7 +498,7 @@ def _changes(board: Board, scores: Mapping[int, Result], caveats: str) -> list[C
     notes = [] if longest else ["no length"]
     if labels:
         notes.append(f"possible at {LEVEL_TEXT}: {', '.join(labels)}")
-    ends = f"{LEVEL_TEXT} interval {range_text(loss.low, loss.high)}"
+    ends = f"{LEVEL_TEXT} interval {format_range(loss.low, loss.high)}"
     return [
         number_cell(loss.mean, note=ends, caveats=caveats),
         number_cell(longest, lambda _: text, "", "; ".join(notes), caveats),

@@ -22,8 +22,8 @@ from helm_longctx.documents.numbers import (
     DASH,
     count,
     decimals,
+    format_range,
     percent,
-    range_text,
     signed_decimals,
 )
 from helm_longctx.documents.plots import curves
@@ -146,7 +146,7 @@ def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) ->
     return Cell(
         text=show(interval.mean),
         value=interval.mean,
-        detail=range_text(interval.low, interval.high, show),
+        detail=format_range(interval.low, interval.high, show),
     )
 
 
@@ -241,7 +241,7 @@ def _misses(board: Board) -> Iterator[Block]:
             Cell(
                 text=percent(whole.misses.mean),
                 value=whole.misses.mean,
-                detail=range_text(whole.misses.low, whole.misses.high),
+                detail=format_range(whole.misses.low, whole.misses.high),
             ),
         ]
         if with_gain:

@@ -29,8 +29,8 @@ from helm_longctx.documents.numbers import (
     DASH,
     count,
     drop_nan,
+    format_range,
     percent,
-    range_text,
     signed_percent,
 )
 from helm_longctx.documents.terminal import print_blocks
@@ -70,12 +70,10 @@ class _System:
         name: the method with its arguments, or of `method=memory` the class; `FULL` or `NONE`; the model's name for
             answers from elsewhere.
         model: the row of the reader with this method.
-        is_other_reader: whether the answers are not the reader's, so that a system is compared with its reader.
     """
 
     name: str
     model: ShownModel
-    is_other_reader: bool = False
 
     @property
     def is_baseline(self) -> bool:
@@ -180,13 +178,7 @@ def find_tables(
     for model in models:
         if model in others:
             name = show_model(model)
-            elsewhere.append(
-                _System(
-                    name=name,
-                    model=model,
-                    is_other_reader=True,
-                )
-            )
+            elsewhere.append(_System(name=name, model=model))
     tables = []
     for reader, own in systems_of.items():
         if len(own) > 1 or elsewhere:
@@ -457,7 +449,7 @@ def _effect_cell(decision: Decision | None) -> Cell:
     if decision is None:
         return Cell(DASH, note="no questions in common by one judge")
     effect = decision.comparison.effect
-    ends = range_text(effect.low, effect.high, signed_percent)
+    ends = format_range(effect.low, effect.high, signed_percent)
     return Cell(
         signed_percent(effect.mean), effect.mean, detail=f"{ends}; {decision.verdict}"
     )

@@ -27,11 +27,11 @@ from helm_longctx.documents.document import (
 from helm_longctx.documents.numbers import (
     DASH,
     MARK,
+    add_in_brackets,
     count,
     decimals,
-    in_brackets,
+    format_range,
     one_line,
-    range_text,
     signed_decimals,
 )
 from helm_longctx.documents.plots import interval_plot
@@ -47,7 +47,7 @@ from helm_longctx.results.statistics.comparison import (
     Failures,
     SideFailures,
     find_differences,
-    two_sided,
+    two_sided_p_value,
 )
 from helm_longctx.results.statistics.intervals import (
     Floats,
@@ -189,7 +189,7 @@ def _fit(
         half = normal_quantile() * error
         interval = Interval(difference, difference - half, difference + half, 0)
         comparisons[names[i], names[j]] = Comparison(
-            interval, two_sided(abs(difference) / error)
+            interval, two_sided_p_value(abs(difference) / error)
         )
     errors = np.sqrt(
         np.max([np.diag(covariance) for covariance in covariances], axis=0)
@@ -400,8 +400,8 @@ def _answer(pooled: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     agreement = pooled.pooling.agreement(pooled.means)
     text = "A rank correlation with the means needs three models."
     if not math.isnan(agreement.rho):
-        ends = range_text(agreement.low, agreement.high, decimals)
-        rho = in_brackets(
+        ends = format_range(agreement.low, agreement.high, decimals)
+        rho = add_in_brackets(
             decimals(agreement.rho), ends and f"{LEVEL_TEXT} interval {ends}"
         )
         text = f"Spearman's rank correlation with the means over tasks and lengths is {rho}, over {agreement.n} models."
@@ -459,7 +459,7 @@ def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
         else:
             caveats = f"over {cells[model]} of {pooled.most_cells}"
             rank = Cell(DASH, note="a mean over fewer tasks and lengths")
-        ends = range_text(strength.low, strength.high, signed_decimals)
+        ends = format_range(strength.low, strength.high, signed_decimals)
         row = [
             rank_cell(pooled.pooling.ranks[model]),
             Cell(one_line(model), tag="own"),

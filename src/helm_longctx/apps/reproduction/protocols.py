@@ -20,7 +20,7 @@ from helm_longctx.apps.reproduction.reproduction import (
     published_interval,
 )
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import range_text
+from helm_longctx.documents.numbers import format_range
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument, list_first
 from helm_longctx.results.reading import Result, read_results
@@ -29,8 +29,8 @@ from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.publications import Protocol, Reported
 from helm_longctx.tasks.registry import (
     BENCHMARKS,
+    BenchmarkProtocol,
     ReleaseRow,
-    find_protocol,
     find_protocols,
 )
 
@@ -46,12 +46,12 @@ class Reproduction:
     """Published numbers that are measured again: those of protocols, or those of a release.
 
     Args:
-        protocols: the names of the protocols, or of those by which the release is measured.
+        protocols: the protocols, or those by which the release is measured.
         release: the numbers of a release, empty for protocols.
         published: the published model with which protocols are compared, empty for the model of the same name.
     """
 
-    protocols: Sequence[str] = ()
+    protocols: Sequence[BenchmarkProtocol] = ()
     release: Sequence[ReleaseRow] = ()
     published: str = ""
 
@@ -96,10 +96,9 @@ def print_protocol_list() -> None:
     )
 
 
-def _print_protocols(names: Sequence[str], has_numbers: bool) -> None:
+def _print_protocols(protocols: Sequence[BenchmarkProtocol], has_numbers: bool) -> None:
     """Print what protocols ask, their conditions, their run entries, and the published numbers with their sources."""
-    for name in names:
-        _, protocol = find_protocol(name, BENCHMARKS)
+    for _, protocol in protocols:
         print(f"{protocol.title} ({protocol.name!r})")
         print(f"  {protocol.about}")
         print(f"  Conditions: {'; '.join(protocol.conditions)}.")
@@ -119,14 +118,13 @@ def _print_protocols(names: Sequence[str], has_numbers: bool) -> None:
 
 
 def _print_comparisons(
-    names: Sequence[str],
+    protocols: Sequence[BenchmarkProtocol],
     suite: Path,
     deployments: Collection[str],
     published: str,
 ) -> None:
     """Print the numbers of a suite's models by protocols beside the published ones, and whether they agree."""
-    for name in names:
-        benchmark, protocol = find_protocol(name, BENCHMARKS)
+    for benchmark, protocol in protocols:
         results = read_results(suite, [benchmark])
         measured = []
         for own in measure(protocol, benchmark, results):
@@ -156,7 +154,7 @@ def _print_comparisons(
         if len(shown) < len(protocol.rows):
             print(
                 f"{len(protocol.rows) - len(shown)} more published numbers:"
-                f" helm-longctx reproduce {name}"
+                f" helm-longctx reproduce {protocol.name}"
             )
         names_of_rows = list(dict.fromkeys(row.model for row in protocol.rows))
         some = list_first(names_of_rows, _MOST_NAMES)
@@ -196,7 +194,7 @@ def _table(
 def _ends(interval: Interval) -> tuple[str, str]:
     if math.isnan(interval.low):
         return "not known", "not known"
-    return range_text(interval.low, interval.high), f"{interval.n:,}"
+    return format_range(interval.low, interval.high), f"{interval.n:,}"
 
 
 def _known_effort(deployment: str) -> str | None:
@@ -302,7 +300,7 @@ def _print_release_comparison(
                 continue
             verdict = judge_agreement(own, row, protocol, _known_effort(own.deployment))
             value = f"{100 * own.interval.mean:.{digits}f}"
-            ends = range_text(own.interval.low, own.interval.high)
+            ends = format_range(own.interval.low, own.interval.high)
             shown.append((value, ends, verdict.kind, verdict.text))
         why = f"Not run: {obstacle or 'the suite lacks its runs'}."
         effort = row.effort or "not stated"
@@ -327,8 +325,11 @@ def _print_release_comparison(
     print("; ".join(f"{kind}: {count}" for kind, count in kinds.items()))
 
 
-def runnable_protocols(rows: Sequence[ReleaseRow]) -> list[str]:
-    """Return the names of the protocols that measure a release, each once."""
-    return list(
-        dict.fromkeys(row.protocol.name for row in rows if not _find_obstacle(row))
-    )
+def runnable_protocols(rows: Sequence[ReleaseRow]) -> list[BenchmarkProtocol]:
+    """Return the protocols that measure a release, each once."""
+    protocols: dict[str, BenchmarkProtocol] = {}
+    for row in rows:
+        if not _find_obstacle(row):
+            reported = BenchmarkProtocol(row.benchmark, row.protocol)
+            protocols.setdefault(reported.text, reported)
+    return list(protocols.values())

@@ -24,7 +24,7 @@ from helm_longctx.config.shared import (
     fill_registries,
 )
 from helm_longctx.documents.document import text_table
-from helm_longctx.documents.numbers import range_text
+from helm_longctx.documents.numbers import format_range
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import find_prices
@@ -637,7 +637,7 @@ def _print(proposal: _Proposal, dollars: _Price | None) -> None:
             print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
     for name, check in proposal.checks.items():
         interval = (
-            f"{check.rho:.3f} ({range_text(check.low, check.high, '{:.3f}'.format)})"
+            f"{check.rho:.3f} ({format_range(check.low, check.high, '{:.3f}'.format)})"
         )
         print(
             f"Agreement with the ranking by {name}: {interval}, on {check.n} models"

@@ -63,7 +63,7 @@ class _Needles(NamedTuple):
     answers: list[str]
 
     @property
-    def wanted(self) -> str:
+    def wanted_answer(self) -> str:
         """The wanted answer after the random string, or an empty text if the conversation has no such answer."""
         if not 0 < self.number <= len(self.answers):
             return ""
@@ -91,7 +91,7 @@ def find_answer(messages: Sequence[Message]) -> str | None:
     Returns None if the last turn is not one of MRCR's, and an empty text if the conversation has no such answer.
     """
     needles = _find_needles(messages)
-    return needles.wanted if needles else None
+    return needles.wanted_answer if needles else None
 
 
 def _find_errata(
@@ -100,10 +100,10 @@ def _find_errata(
     """Return the rules of `errata.jsonl` by which a row of the hub is wrong."""
     needles = _find_needles(messages)
     # Without an answer of this kind, nothing is known about the row.
-    if needles is None or not needles.wanted:
+    if needles is None or not needles.wanted_answer:
         return ()
     rules = {
-        "wrong_answer": needles.wanted != answer,
+        "wrong_answer": needles.wanted_answer != answer,
         "too_many_needles": len(needles.answers) > count,
     }
     return tuple(rule for rule, is_wrong in rules.items() if is_wrong)

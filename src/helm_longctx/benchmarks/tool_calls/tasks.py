@@ -136,7 +136,7 @@ class _Item:
     site: str
 
     @property
-    def asked(self) -> str:
+    def clue(self) -> str:
         """What a question calls it."""
         material = read_material()
         return (
@@ -200,13 +200,13 @@ class _Material:
                 subject=self.random.choice(_names("subjects")),
                 site=self.random.choice(_names("sites")),
             )
-            if item.asked not in self.used:
+            if item.clue not in self.used:
                 return item
 
     def new_item(self) -> _Item:
         """Draw an item that is not drawn again."""
         item = self.item()
-        self.used.add(item.asked)
+        self.used.add(item.clue)
         return item
 
     def tool(self, action: Mapping[str, Any]) -> _Tool:
@@ -306,7 +306,7 @@ def _draw_identifier(facts: _Material) -> _Log:
     action = log.tools[0].action
     values = facts.values(action)
     item = facts.new_item()
-    log.question = _ask(action, item.asked, values)
+    log.question = _ask(action, item.clue, values)
     log.call = {
         "name": log.tools[0].name,
         "arguments": log.tools[0].arguments(values),
@@ -324,7 +324,7 @@ def _draw_constraint(facts: _Material) -> _Log:
     values = facts.values(tool.action)
     item = facts.new_item()
     ticket = facts.ticket()
-    asked = f"the item {values['item']}, {item.asked}"
+    asked = f"the item {values['item']}, {item.clue}"
     log.question = _ask(tool.action, asked, values)
     log.call = {
         "name": tool.name,

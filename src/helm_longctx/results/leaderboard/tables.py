@@ -11,7 +11,13 @@ import orjson
 from helm.benchmark.presentation.schema import MetricNameMatcher, RunGroup
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
-from helm_longctx.documents.numbers import MARK, add_mark, decimals, percent, range_text
+from helm_longctx.documents.numbers import (
+    MARK,
+    add_mark,
+    decimals,
+    format_range,
+    percent,
+)
 from helm_longctx.results.boards import average, mean_over_tasks, tasks_of
 from helm_longctx.results.cells import score_notes
 from helm_longctx.results.comparability import (
@@ -148,7 +154,7 @@ def make_cell(
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
         digits = None if is_share else 4
-        ends = range_text(interval.low, interval.high, lambda end: _text(end, digits))
+        ends = format_range(interval.low, interval.high, lambda end: _text(end, digits))
         about.append(f"{LEVEL_TEXT} interval: {ends}")
     about += notes
     if caveats:
@@ -280,7 +286,7 @@ def _text_cell(
     tail = add_mark("", _caveats_of(cell))
     if low is not None and high is not None:
         # The word joiner keeps both ends in one line.
-        ends = range_text(low, high, lambda end: _text(end, digits))
+        ends = format_range(low, high, lambda end: _text(end, digits))
         tail += f" ({ends})".replace("–", "–\u2060")
     # The front end omits the zeros at the end of a number alone.
     if not tail and digits is None:

@@ -121,7 +121,8 @@ def _find_bounds(looks: Looks, first: float) -> Floats:
 
     if len(looks) == 1:
         return -np.asarray(ndtri(first * _LEVELS))
-    mass, (same, deviation) = _walk(looks[:-1], first), _step(looks)
+    mass = _walk(looks[:-1], first)
+    same, deviation = _step(looks)
     errors = (1 - first) * looks[0] * (1 / looks[-2] - 1 / looks[-1]) * _LEVELS
     low = np.full(len(errors), -9.0)
     high = np.full(len(errors), 12.0)
@@ -188,8 +189,8 @@ class Comparison:
 
     Args:
         effect: the difference of the means (first minus second) and its interval.
-        p_value: the two-sided p-value. It is below 0.05 if and only if the interval of the effect excludes 0, and NaN
-            if there is no instance, or if a score has no interval.
+        p_value: the two-sided p-value. It is below `SIGNIFICANCE` if and only if the interval of the effect excludes
+            0. It is NaN if there is no instance, or if a score has no interval.
         wins, losses, ties: numbers of instances on which the first model is better, worse, equal; 0 if only the means
             were compared.
         failures: the questions without an answer. None if both models answered everything.
@@ -508,7 +509,7 @@ def compare_intervals(one: Interval, other: Interval) -> Comparison:
     effect = Interval(
         mean, mean - below - step, mean + above + step, min(one.n, other.n)
     )
-    return Comparison(effect, two_sided(z))
+    return Comparison(effect, two_sided_p_value(z))
 
 
 def compare_intervals_with_failures(
@@ -657,7 +658,9 @@ def _compare(
     # The normal approximation of the sign-flip test: a difference is rejected if its distance from the mean, divided by
     # the root of the sum of the clusters' squares around it, is above the normal quantile. With few clusters no
     # difference can be rejected at a high level, so the statistic is limited.
-    p_value = two_sided(min(abs(mean) / math.sqrt(variance), 1 / math.sqrt(spread)))
+    p_value = two_sided_p_value(
+        min(abs(mean) / math.sqrt(variance), 1 / math.sqrt(spread))
+    )
     if looks:
         p_value = 2 * min(0.5, p_value_of_looks(p_value / 2, looks, FIRST_OF_ROUNDS))
         quantile = quantile_of(level_of_look(looks, SIGNIFICANCE / 2, FIRST_OF_ROUNDS))
@@ -699,7 +702,7 @@ def padded_squares(sums: Floats, sizes: Floats, counts: Floats) -> Floats:
     return np.asarray(squares + PSEUDO * typical / (weight + _PRIOR))
 
 
-def two_sided(z: float) -> float:
+def two_sided_p_value(z: float) -> float:
     """Return the two-sided p-value of a standard normal statistic of at least 0."""
     return 2 * upper_tail(z)
 

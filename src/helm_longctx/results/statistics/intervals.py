@@ -31,8 +31,6 @@ class ValueKind(Enum):
     """A difference of two scores."""
 
     NATS = "nats"
-    SECONDS = "seconds"
-    TOKENS = "tokens"
 
 
 FEW = 10

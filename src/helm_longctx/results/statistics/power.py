@@ -258,13 +258,15 @@ def detectable_from(own: Interval, published: Interval) -> float:
     spread = Spread(mean * (1 - mean), 0.0, is_paired=False)
     worse = [PairedQuestions(spread, own_size, own_size)]
     better = [PairedQuestions(spread, published_size, published_size)]
-    smallest = _search(lambda difference: _smallest_unpaired(better, worse, difference))
+    smallest = _search(
+        lambda difference: _smallest_unpaired_difference(better, worse, difference)
+    )
     if smallest <= mean:
         return smallest
     return math.inf
 
 
-def questions_needed(
+def count_needed_questions(
     spread: Spread, difference: float, cluster_size: float = 1.0
 ) -> int:
     """Return the smallest number of questions of each model with which a difference is detected.
@@ -303,7 +305,7 @@ def _is_certain(sample: PairedQuestions) -> bool:
 def _smallest(samples: Sequence[PairedQuestions], difference: float) -> float:
     """Return what the difference must be at least if it is as large as given: see `compare_pairs`."""
     if not samples[0].spread.is_paired:
-        return _smallest_unpaired(samples, samples, difference)
+        return _smallest_unpaired_difference(samples, samples, difference)
     count = len(samples)
     errors = []
     squares = []
@@ -323,7 +325,7 @@ def _smallest(samples: Sequence[PairedQuestions], difference: float) -> float:
     return limit + _quantile() * math.sqrt(float(np.sum(errors)))
 
 
-def _smallest_unpaired(
+def _smallest_unpaired_difference(
     better: Sequence[PairedQuestions],
     worse: Sequence[PairedQuestions],
     difference: float,

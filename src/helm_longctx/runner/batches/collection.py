@@ -348,14 +348,15 @@ class Batches:
             with problems.catch(run, doubtful):
                 settle(ledger, receiver, self._service(run, doubtful[0]))
         for part in ledger.open_parts:
-            if not problems.concern(run, part):
-                with problems.catch(run, [part]):
-                    state = states.get(part.id)
-                    if state is None or state.part.batch is None:
-                        # Its identifier was only found now.
-                        state = _ask_state(_Look(run, part, self._service(run, part)))
-                    if state.is_ended:
-                        self._collect_part(run, part, state, ledger)
+            if problems.concern(run, part) or part.batch is None:
+                continue
+            with problems.catch(run, [part]):
+                state = states.get(part.id)
+                if state is None or state.part.batch is None:
+                    # Its identifier was only found now.
+                    state = _ask_state(_Look(run, part, self._service(run, part)))
+                if state.is_ended:
+                    self._collect_part(run, part, state, ledger)
 
     def _collect_part(
         self,

@@ -36,6 +36,7 @@ from helm_longctx.models.results import add_facts, make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest
 from helm_longctx.tasks.answer import Usage, check_usage, read_counts
+from helm_longctx.writing import replacing
 
 CHAT = "/v1/chat/completions"
 _COMPLETIONS = "/v1/completions"
@@ -477,7 +478,7 @@ class _OpenAIBatches(batches.Service):
             is_ended
             and done
             and not has_file
-            and batches.can_results_come(part, _ended(batch))
+            and batches.can_results_come(part, _end_time(batch))
         ):
             return batches.BatchProgress(
                 batches.STORING, False, done, len(part.requests), problem
@@ -503,7 +504,7 @@ class _OpenAIBatches(batches.Service):
                     raise
                 # The batch was found, so address and key are right: the file is not there yet, or has expired.
                 has_answers = bool(counts) and counts.completed + counts.failed > 0
-                if has_answers and batches.can_results_come(part, _ended(batch)):
+                if has_answers and batches.can_results_come(part, _end_time(batch)):
                     raise batches.ResultsNotReadyError(part.batch) from error
                 raise batches.LostResultsError from error
 
@@ -543,10 +544,9 @@ class _BatchFiles(batches.Service):
         """Write the file."""
         path = self._folder / _file_name(part)
         path.parent.mkdir(exist_ok=True)
-        # The file first has another name, so that `vllm run-batch` never reads an incomplete file.
-        with path.with_suffix(".part").open("wb") as target:
+        # `vllm run-batch` never reads an incomplete file.
+        with replacing(path) as unfinished, unfinished.open("wb") as target:
             shutil.copyfileobj(file, target)
-        path.with_suffix(".part").replace(path)
         return path.name
 
     def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
@@ -595,7 +595,7 @@ class _BatchFiles(batches.Service):
         return path, path.with_suffix(".results.jsonl")
 
 
-def _ended(batch: Any) -> float | None:
+def _end_time(batch: Any) -> float | None:
     """Return when a batch ended, in seconds since 1970, if the provider says it."""
     times = (batch.completed_at, batch.cancelled_at, batch.expired_at, batch.failed_at)
     return next(filter(None, times), None)
