@@ -47,6 +47,15 @@ def replace_file(path: Path, *data: bytes, pieces: Iterable[bytes] = ()) -> None
         os.fsync(file.fileno())
 
 
+def replace_page(path: Path, content: bytes) -> None:
+    """Write a file that can be made again as `replace_file` does, but without waiting for the disk.
+
+    A report has hundreds of them. After a failure of power one can be empty.
+    """
+    with replacing(path) as part:
+        part.write_bytes(content)
+
+
 def write_output(path: Path, content: bytes) -> None:
     """Write a file that an option of the user names, in one step where the system can do that.
 

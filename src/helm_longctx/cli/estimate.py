@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from helm_longctx.config.estimates import print_estimates, print_plans
-from helm_longctx.config.load import SELECTION, split_names, takes_options
+from helm_longctx.config.options import SELECTION, split_names, takes_options
 from helm_longctx.config.schema import MOST_INSTANCES
 from helm_longctx.config.shared import (
     Entries,

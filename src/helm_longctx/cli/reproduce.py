@@ -14,7 +14,7 @@ from helm_longctx.apps.reproduction.protocols import (
     runnable_protocols,
 )
 from helm_longctx.cli.run import make_configured_runs
-from helm_longctx.config.load import FOLDERS, LIMITS, MODEL, takes_options
+from helm_longctx.config.options import FOLDERS, LIMITS, MODEL, takes_options
 from helm_longctx.config.shared import Quiet, Verbose
 from helm_longctx.errors import InputError
 from helm_longctx.results.suite import suite_folder

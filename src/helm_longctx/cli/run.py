@@ -13,7 +13,8 @@ import typer
 
 from helm_longctx.cli.batch import print_states, show_batch_log
 from helm_longctx.config.estimates import print_estimates
-from helm_longctx.config.load import load_config, read_options, takes_options
+from helm_longctx.config.load import load_config
+from helm_longctx.config.options import read_options, takes_options
 from helm_longctx.config.schema import LocalModels, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError, describe_count

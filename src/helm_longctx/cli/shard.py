@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from helm_longctx.config.load import SELECTION, takes_options
+from helm_longctx.config.options import SELECTION, takes_options
 from helm_longctx.config.shared import (
     Entries,
     LocalPath,

@@ -92,7 +92,7 @@ class EntryText:
 
 
 class OnCommandLine:
-    """Marks a field that an option of the command line gives (`load.py`).
+    """Marks a field that an option of the command line gives (`options.py`).
 
     Args:
         names: the spellings of the option, HELM's own among them; none for the field's name.

@@ -182,7 +182,8 @@ def make_specs(
     local_path: Path,
 ) -> list[RunSpec]:
     """Fill the registries, and make the run specs of run entries and options, or raise an `InputError`."""
-    from helm_longctx.config.load import load_config, read_options, split_names
+    from helm_longctx.config.load import load_config
+    from helm_longctx.config.options import read_options, split_names
     from helm_longctx.helm.names import check_name
     from helm_longctx.tasks.registry import read_entries
 

@@ -16,7 +16,7 @@ _ANYWAY: Literal["anyway"] = "anyway"
 """The value of `resume` that goes on with another version of a model."""
 
 if TYPE_CHECKING:
-    from helm_longctx.config.load import Options
+    from helm_longctx.config.options import Options
     from helm_longctx.evaluation.models import GivenModel
     from helm_longctx.evaluation.result import EvaluationResult
 
@@ -161,7 +161,7 @@ def _describe_models(
 
 def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> Options:
     """Return the arguments of `evaluate` as options of `helm-longctx run`, without those that are not given."""
-    from helm_longctx.config.load import Options
+    from helm_longctx.config.options import Options
 
     def as_list(value: Any) -> Any:
         if isinstance(value, str | int):

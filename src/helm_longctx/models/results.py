@@ -74,11 +74,11 @@ def usage_of(result: RequestResult) -> Usage | None:
     return None if usage is None else check_usage(usage)
 
 
-def with_served_model(result: RequestResult, name: object) -> RequestResult:
-    """Return a result that has the name of the model in the reply; the same result if the reply has none."""
+def served_model_of(name: object) -> str | None:
+    """Return the name of the model in a reply, which can have any value there; None if it is no name."""
     if not name or not isinstance(name, str):
-        return result
-    return add_facts(result, served_model=name[:_LONGEST_NAME])
+        return None
+    return name[:_LONGEST_NAME]
 
 
 def finish_reason_of(output: GeneratedOutput) -> str:

@@ -164,7 +164,9 @@ def _breaks_to_spaces(text: str) -> str:
 
 def _find_rare_pairs(codes: np.ndarray) -> np.ndarray:
     """Return the places of the characters that are a rare pair with the one before, in a text of characters' codes."""
-    letters = np.minimum(codes, 0x7F).astype(np.uint16)
+    if codes.dtype != np.uint8:  # characters of other scripts are as the last of ASCII
+        codes = np.minimum(codes, 0x7F)
+    letters = codes.astype(np.uint16)
     pairs = letters[:-1] << 7
     pairs |= letters[1:]
     return np.flatnonzero(_RARE.take(pairs)) + 1

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.config.load import Options, load_config
+from helm_longctx.config.load import load_config
+from helm_longctx.config.options import Options
 from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.errors import InputError
 from tests.support.configs import write

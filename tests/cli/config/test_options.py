@@ -7,7 +7,7 @@ import re
 import pytest
 
 from helm_longctx.cli.main import load_parser
-from helm_longctx.config.load import SELECTION, SETTINGS
+from helm_longctx.config.options import SELECTION, SETTINGS
 from tests.support.commands import Command
 
 SAMPLE = (

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from helm_longctx.config.load import (
+from helm_longctx.config.load import load_config
+from helm_longctx.config.options import (
     FOLDERS,
     MODEL,
-    load_config,
     read_options,
     split_names,
     takes_options,

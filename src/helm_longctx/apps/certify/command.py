@@ -25,11 +25,11 @@ from helm_longctx.apps.certify.search import (
     PairedAnswer,
     plan_tests,
 )
-from helm_longctx.config.load import (
+from helm_longctx.config.load import load_config
+from helm_longctx.config.options import (
     FOLDERS,
     LIMITS,
     MODEL,
-    load_config,
     read_options,
     split_names,
     takes_options,

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import orjson
 import typer
 
-from helm_longctx.config.load import (
+from helm_longctx.config.load import load_config
+from helm_longctx.config.options import (
     FOLDERS,
     LIMITS,
     MODEL,
-    load_config,
     read_options,
     split_names,
     takes_options,

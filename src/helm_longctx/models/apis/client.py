@@ -51,9 +51,9 @@ from helm_longctx.models.results import (
     add_facts,
     answer_of,
     make_failure,
+    served_model_of,
     usage_of,
     with_cut,
-    with_served_model,
 )
 from helm_longctx.redaction.abbreviation import abbreviate, describe_error
 from helm_longctx.redaction.logs import warn_once
@@ -277,12 +277,14 @@ class ProviderClient(ApiClient):
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
             sent = reply.get("sent") or protocol.without_prompt(self.body(request))
-            result = add_facts(
-                parsed or self.parse(request, reply),
-                sent=sent,
-                first_token_seconds=_read_seconds(reply.get("first_token_seconds")),
-            )
-            result = with_cut(with_served_model(result, reply.get("model")))
+            facts = {
+                "sent": sent,
+                "first_token_seconds": _read_seconds(reply.get("first_token_seconds")),
+            }
+            if (model := served_model_of(reply.get("model"))) is not None:
+                facts["served_model"] = model
+            parsed = parsed or self.parse(request, reply)
+            result = with_cut(add_facts(parsed, **facts))
         except Exception as error:  # replies can have any structure
             return _failure_result(error)
         if (other := answer_of(result).other_model) is not None:
