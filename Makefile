@@ -32,12 +32,14 @@ demo: $(VENV)/installed
 serve: $(VENV)/installed
 	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
 
-# Many tests wait for programs, so three processes keep two cores busy, each with one thread for PyTorch. Tests start hundreds of
-# interpreters, which are quicker if Python may keep compiled modules.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
+# Many tests wait for programs and servers, so four processes keep two cores busy, each with one thread for PyTorch. Tests start
+# hundreds of interpreters, which are quicker if Python may keep compiled modules.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 4 --dist loadscope --no-loadscope-reorder
 
-# What `make test-deep` runs: kills and restarts, mutated input, Ray, and every command of the guides.
-DEEP := tests/chaos tests/extending tests/fuzz tests/guides tests/runner/machines/test_ray.py
+# What `make test-deep` runs: kills and restarts, mutated input, Ray, the small real model SmolLM2, and every command of the guides.
+DEEP := tests/apps/compaction/test_kills.py tests/apps/test_gate_real.py tests/chaos tests/extending tests/fuzz tests/guides \
+	tests/models/test_real_model.py tests/runner/batches/test_kills.py tests/runner/machines/test_ray.py \
+	tests/runner/test_real_methods.py
 
 test: $(VENV)/installed-dev browser sandbox lint
 	$(PYTEST) $(addprefix --ignore=,$(DEEP))

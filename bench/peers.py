@@ -114,7 +114,8 @@ def commands(
                 "-n",
                 str(threads),
             ),
-            *("--entry", f"any_jsonl:path=.,length={length},count_with=longctx/words"),
+            "--entry",
+            f"any_jsonl:path=.,length={length},count_with=longctx/words",
         ],
         BARE_CLIENT: [sys.executable, "bare.py", address, str(threads)],
         "lm-evaluation-harness": [
@@ -124,8 +125,14 @@ def commands(
                 "--model",
                 "local-chat-completions",
             ),
-            *("--model_args", model, "--tasks", "own.yaml", "--apply_chat_template"),
-            *("--output_path", "harness", "--log_samples"),
+            "--model_args",
+            model,
+            "--tasks",
+            "own.yaml",
+            "--apply_chat_template",
+            "--output_path",
+            "harness",
+            "--log_samples",
         ],
         "inspect_ai": [
             *(

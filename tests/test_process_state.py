@@ -53,8 +53,15 @@ ENTRY = "any_jsonl:path=questions,metric=contains,length=4k,count_with=longctx/w
 RUN = ("run", "--entry", ENTRY, "--suite", "s", "--quiet")
 BOTH = ("--model", "longctx/lexical", "--model", "longctx/null")
 BATCHES = (
-    *("run", "--entry", ENTRY, "--model", "chaos/model", "--quiet"),
-    *("--suite", "batches", "--batch"),
+    "run",
+    "--entry",
+    ENTRY,
+    "--model",
+    "chaos/model",
+    "--quiet",
+    "--suite",
+    "batches",
+    "--batch",
 )
 SHARD = (f"{ENTRY},model=longctx/lexical", "--suite", "shards", "-m", "100")
 
@@ -73,8 +80,15 @@ COMMANDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "gate": (
         3,
         (
-            *("gate", "longctx/lexical", "longctx/lexical", "--entry", ENTRY),
-            *("--suite", "g", "--max-drop", "5"),
+            "gate",
+            "longctx/lexical",
+            "longctx/lexical",
+            "--entry",
+            ENTRY,
+            "--suite",
+            "g",
+            "--max-drop",
+            "5",
         ),
     ),
     "summarize": (0, ("summarize", "--suite", "s")),
@@ -88,8 +102,12 @@ COMMANDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "cache-check": (
         0,
         (
-            *("cache-check", "--model-url", "http://127.0.0.1:9/v1"),
-            *("--length", "1k", "--dry-run"),
+            "cache-check",
+            "--model-url",
+            "http://127.0.0.1:9/v1",
+            "--length",
+            "1k",
+            "--dry-run",
         ),
     ),
     "certify without questions": (
@@ -99,8 +117,20 @@ COMMANDS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "certify": (
         0,
         (
-            *("certify", "--model", "longctx/lexical", "--claim", "2k", "--seed", "5"),
-            *("--shortest", "1k", "--error", "0.5", "-m", "30", "--quiet"),
+            "certify",
+            "--model",
+            "longctx/lexical",
+            "--claim",
+            "2k",
+            "--seed",
+            "5",
+            "--shortest",
+            "1k",
+            "--error",
+            "0.5",
+            "-m",
+            "30",
+            "--quiet",
         ),
     ),
     "compaction": (0, ("compaction", "--quiet", "--to", "compaction")),

@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from helm_longctx.writing import replace_file, write_output
+from helm_longctx.writing import (
+    replace_file,
+    replace_page,
+    replacing,
+    write_output,
+)
 
 OLD = b"old"
 NEW = b"new" * 1_000
+
+
+_SOURCE = Path(str(resources.files("helm_longctx")))
+_ROOMS = ("apps", "cli", "config", "documents", "evaluation", "results")
+"""Rooms whose files are results for users."""
+
+_IN_PLACE = re.compile(r"\.write_(?:text|bytes)\(")
+
+
+def test_results_are_written_in_one_step() -> None:
+    """No module that makes results for users writes a file in place, so that none is ever half written."""
+    modules = []
+    for room in _ROOMS:
+        for path in sorted((_SOURCE / room).rglob("*.py")):
+            if _IN_PLACE.search(path.read_text(encoding="utf-8")):
+                modules.append(str(path.relative_to(_SOURCE)))
+    assert not modules, "use replace_file, replace_page or write_output of writing.py"
 
 
 @pytest.fixture
@@ -28,7 +53,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("write", [replace_file, write_output])
+@pytest.mark.parametrize("write", [replace_file, replace_page, write_output])
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_full_disk(
     write: type[object], is_there: bool, tmp_path: Path, full_disk: None
@@ -99,4 +124,17 @@ def test_a_place_where_no_file_can_be_replaced(
     assert path.read_bytes() == NEW
     with pytest.raises(OSError, match="busy"):
         write_output(tmp_path / "other.json", NEW)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    """If a second writer comes while the first one writes, both succeed, and the file is whole."""
+    path = tmp_path / "schema.json"
+    with replacing(path) as part:
+        part.write_bytes(b"first")
+        other = Thread(target=replace_file, args=(path, b"second"))
+        other.start()
+        other.join()
+        assert path.read_bytes() == b"second"
+    assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]

@@ -29,6 +29,10 @@ class DamagedRunError(InputError):
     """A file of a run is missing or damaged. Other runs of the suite can still be used."""
 
 
+class NotKeptError(InputError):
+    """What was paid for cannot be kept, so more of it would be paid for again."""
+
+
 class UnsupportedHelmError(InputError):
     """The installed HELM lacks something that this package uses."""
 

@@ -94,6 +94,19 @@ def test_few_wins_are_not_certain() -> None:
         pool({"a": [1, 1], "b": [0, 0], "c": [math.nan] * 2}, range(2))
 
 
+def test_two_models_differ_if_an_interval_excludes_zero() -> None:
+    """The strengths of two models are opposite numbers, so their ranks are certain if the interval of one excludes 0."""
+    certain = set()
+    for wins in range(8, 36):
+        scores = {"a": [1] * wins + [0] * 9, "b": [0] * wins + [1] * 9}
+        pooled_scores = pool(scores, range(wins + 9))
+        rank = pooled_scores.ranks["a"]
+        is_certain = rank.low == rank.high
+        assert is_certain == (pooled_scores.strengths["a"].low > 0), wins
+        certain.add(is_certain)
+    assert certain == {True, False}
+
+
 def test_groups_count_once() -> None:
     """The same wins at six depths of a question are as uncertain as at one depth."""
     random = np.random.default_rng(3)

@@ -18,8 +18,18 @@ from tests.support.servers.models import Model
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=24,style=chat"
 COMMAND = (
-    *("gate", "local/m", "local/n", f"--entry={ENTRY}", "--max-drop", "30", "-m", "24"),
-    *("-n", "2", "--noise", "0"),
+    "gate",
+    "local/m",
+    "local/n",
+    f"--entry={ENTRY}",
+    "--max-drop",
+    "30",
+    "-m",
+    "24",
+    "-n",
+    "2",
+    "--noise",
+    "0",
 )
 LONGEST = 4.0
 """Seconds within which a command is killed."""

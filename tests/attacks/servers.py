@@ -231,7 +231,13 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
             "--shortest",
             "1k",
         ),
-        *("--error", "0.4", "-m", "4", "--to", "out", *LIMITS),
+        "--error",
+        "0.4",
+        "-m",
+        "4",
+        "--to",
+        "out",
+        *LIMITS,
     ],
     "cache-check": lambda url: [
         *(
@@ -258,7 +264,13 @@ COMMANDS: dict[str, Callable[[str], list[str]]] = {
         "4",
     ],
     "gate --logprobs": lambda url: [
-        *("gate", "local/m", "local/n", "--logprobs", *QUESTIONS, "-m", "4"),
+        "gate",
+        "local/m",
+        "local/n",
+        "--logprobs",
+        *QUESTIONS,
+        "-m",
+        "4",
     ],
 }
 """What asks a server."""

@@ -704,7 +704,7 @@ def test_a_failed_download_is_one_line(
 ) -> None:
     """An error of a network library ends in one line without a traceback."""
     monkeypatch.setattr(
-        "helm_longctx.cli.records.parse_entry",
+        "helm_longctx.cli.records.parse_entries",
         lambda *_: (_ for _ in ()).throw(ConnectionError("x")),
     )
     assert command("prompts", "aa_lcr") == 2

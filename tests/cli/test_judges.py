@@ -39,17 +39,22 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
         yield running
 
 
-def test_judge_check(command: Command, servers: dict[str, Server]) -> None:
-    """`judge-check` prints tables of both judges, writes JSON and a picture, and sends no answered request again."""
-    arguments = (
+def check_of_both(repeats: int) -> tuple[object, ...]:
+    """Return the command that checks both judges."""
+    return (
         "judge-check",
         "--judge",
         "tests/right+tests/generous",
         "--repeats",
-        2,
+        repeats,
         "--local-path",
         "local",
     )
+
+
+def test_judge_check(command: Command, servers: dict[str, Server]) -> None:
+    """`judge-check` prints tables of both judges, writes JSON and a picture, and sends no answered request again."""
+    arguments = check_of_both(repeats=2)
     assert command(*arguments, "--json", "out.json", "--plot", "out.png") == 0
     for text in (
         "tests/right",
@@ -91,15 +96,7 @@ def test_a_judge_without_a_verdict(
 ) -> None:
     """A judge none of whose replies has a verdict is shown in the tables and saved, and the status is not 0."""
     servers["tests/right"].plan = faults.always(Fault.UNREADABLE, lambda prompt: True)
-    arguments = (
-        "judge-check",
-        "--judge",
-        "tests/right+tests/generous",
-        "--repeats",
-        1,
-        "--local-path",
-        "local",
-    )
+    arguments = check_of_both(repeats=1)
     assert command(*arguments, "--save", "out.json") == 2
     assert "judge-check: no reply of tests/right has a verdict" in command.err
     assert "unreadable" in command.out
@@ -134,15 +131,7 @@ def test_compare(command: Command, servers: dict[str, Server]) -> None:
     ):
         assert text in command.out
     saved = command.out
-    check = (
-        "judge-check",
-        "--judge",
-        "tests/right+tests/generous",
-        "--repeats",
-        1,
-        "--local-path",
-        "local",
-    )
+    check = check_of_both(repeats=1)
     assert command(*check, "--save", "joined.json") == 0
     assert command.out.endswith(saved)  # HELM prints a line before
     assert [len(server.calls) for server in servers.values()] == asked

@@ -26,6 +26,19 @@ def limit_of(run: str) -> int:
     return int(json.loads(path.read_text())["adapter_spec"]["max_eval_instances"])
 
 
+def compare(command: Command, file: str) -> int:
+    """Compare both baselines of the suite `t`, and write a file of JSON."""
+    return command(
+        "compare",
+        "longctx/null",
+        "longctx/lexical",
+        "--suite",
+        "t",
+        "--json",
+        file,
+    )
+
+
 def test_a_run_stops_and_is_completed_later(command: Command) -> None:
     """The run ends after the first round. The complete run sends only the other requests."""
     with serve(lexical.answer) as server:
@@ -56,34 +69,12 @@ def test_two_models_are_compared(command: Command) -> None:
     assert "helmet_recall: longctx/lexical is better than longctx/null: " in command.out
     files = list(Path("benchmark_output/runs/t").glob("*/looks.json"))
     assert [json.loads(path.read_text()) for path in files] == [[32], [32]]
-    assert (
-        command(
-            "compare",
-            "longctx/null",
-            "longctx/lexical",
-            "--suite",
-            "t",
-            "--json",
-            "found.json",
-        )
-        == 0
-    )
+    assert compare(command, "found.json") == 0
     pairing = json.loads(Path("found.json").read_text())["pairings"][0]
     assert pairing["better"] == "longctx/lexical"
     for path in files:
         path.unlink()
-    assert (
-        command(
-            "compare",
-            "longctx/null",
-            "longctx/lexical",
-            "--suite",
-            "t",
-            "--json",
-            "fixed.json",
-        )
-        == 0
-    )
+    assert compare(command, "fixed.json") == 0
     fixed = json.loads(Path("fixed.json").read_text())["pairings"][0]
     # The first of several looks has a quarter of the error.
     assert pairing["comparison"]["p_value"] == pytest.approx(

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -17,6 +20,7 @@ from helm_longctx.data.download import Source, sha256_of
 from helm_longctx.data.fetch import describe_files
 from helm_longctx.data.hub import HubDataset, HubFile
 from helm_longctx.data.web import WebFile
+from helm_longctx.errors import InputError
 from helm_longctx.runs.files import read_data, write_data
 from helm_longctx.tasks.data_cards import NEWEST, find_origin, make_cards
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -127,3 +131,33 @@ def test_every_row_has_a_pin_or_a_digest_or_is_named() -> None:
     for page in unknown:
         name = page.rpartition("/")[2].partition("_medium")[0].partition("_hard")[0]
         assert name in section.replace("-", "")
+
+
+def find_files(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("kind", [HubDataset, HubFile, WebFile])
+def test_a_full_disk(
+    kind: type[Source], hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A download that does not fit ends in one line and leaves no part of a file, and the same command has all later."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    first = next(source for source in FIRST_FETCHES.values() if type(source) is kind)
+    source = publish(hub, first, "".join(Random(7).choices("abcdefgh", k=300_000)))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
+    try:
+        with pytest.raises(
+            InputError, match="File too large; check free space"
+        ) as raised:
+            source.ensure(root(tmp_path), "fetch it")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "\n" not in str(raised.value)
+    left = find_files(root(tmp_path).path)
+    assert not [name for name in left if "lock" not in name]
+    source.ensure(root(tmp_path), "fetch it")
+    assert {*source.paths} <= find_files(root(tmp_path).path)

@@ -425,8 +425,10 @@ def test_files_of_a_repository(
     record = json.loads((folder / "two.json.source.json").read_text())
     assert (record["repo"], record["commit"]) == ("copies/reports", COMMIT)
     assert sorted(path.name for path in folder.glob("*.json")) == [
-        *("one.json", "one.json.source.json"),
-        *("two.json", "two.json.source.json"),
+        "one.json",
+        "one.json.source.json",
+        "two.json",
+        "two.json.source.json",
     ]
 
 

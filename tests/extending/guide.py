@@ -74,7 +74,11 @@ class Guide:
         """Run all commands in a folder, and return what they print. Python finds the modules of a second folder."""
         done = run_with_modules(
             [modules],
-            *("bash", "-euo", "pipefail", "-c", self.script),
+            "bash",
+            "-euo",
+            "pipefail",
+            "-c",
+            self.script,
             folder=folder,
             **environment,
         )

@@ -36,8 +36,11 @@ from tests.runner.making import deployed
 from tests.support.servers.llm import serve
 
 EVERY = (
-    *(patches.make_our_adapter, *patches._OF_RUNS, patches._send_seeds),
-    *(patches._take_tokenizers, patches.find_registered_first),
+    patches.make_our_adapter,
+    *patches._OF_RUNS,
+    patches._send_seeds,
+    patches._take_tokenizers,
+    patches.find_registered_first,
 )
 
 RUN = """

@@ -101,7 +101,9 @@ def test_what_changes_the_digest(source: Path, tmp_path: Path) -> None:
     os.utime(weights, ns=(status.st_atime_ns, status.st_mtime_ns))
     seen.add(digest_folder(folder))
     for name in (
-        *("chat_template.jinja", "tokenizer.json", "tokenizer_config.json"),
+        "chat_template.jinja",
+        "tokenizer.json",
+        "tokenizer_config.json",
         *(
             "generation_config.json",
             "merges.txt",

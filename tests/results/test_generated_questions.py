@@ -41,7 +41,9 @@ GENERATED_TASKS = {
     ("helmet", name)
     for name in (
         "json_kv",
-        *("ruler_niah_s_1", "ruler_niah_s_2", "ruler_niah_s_3"),
+        "ruler_niah_s_1",
+        "ruler_niah_s_2",
+        "ruler_niah_s_3",
         *(
             "ruler_niah_mk_1",
             "ruler_niah_mk_2",
@@ -49,7 +51,11 @@ GENERATED_TASKS = {
             "ruler_niah_mq",
             "ruler_niah_mv",
         ),
-        *("ruler_cwe", "ruler_fwe", "ruler_vt", "ruler_qa_1", "ruler_qa_2"),
+        "ruler_cwe",
+        "ruler_fwe",
+        "ruler_vt",
+        "ruler_qa_1",
+        "ruler_qa_2",
     )
 }
 GENERATED_TASKS |= {

@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,8 +19,11 @@ from typing import Any, NamedTuple
 import pytest
 from helm.common.request import Request, RequestResult
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.judging.entailment import CachedEntailment, Pair
+from helm_longctx.models.apis.availability import PROMPT
+from helm_longctx.run_settings import JUDGE_PARALLEL, MIRROR
 from helm_longctx.runner import programs
 from helm_longctx.runner.cache import DigestStore, _CacheFile
 from helm_longctx.runner.spool import Spool, StoredRequest
@@ -34,8 +38,11 @@ from helm_longctx.runs.journal import (
 from helm_longctx.runs.ledger import Ledger, Receiver
 from helm_longctx.tasks.methods.method import Step
 from helm_longctx.writing import replace_file
+from tests.judging.grades import grade
 from tests.runner.making import ENTRY, PlainClient, answered, make_run
 from tests.runner.scripted_runs import METHODS, make, scores, serving
+from tests.support.deployments import register_server
+from tests.support.servers.llm import serve
 
 Limit = Callable[[int], None]
 
@@ -359,3 +366,31 @@ def test_prompts_do_not_fit(tmp_path: Path, limit: Limit) -> None:
     ):
         make_run(tmp_path, ENTRY + "test/plain")
     assert PlainClient.asked == []
+
+
+def test_replies_of_judges_do_not_fit(
+    tmp_path: Path, limit: Limit, mirror: DataRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a judge's reply does not fit, no other one is paid for, and the same command asks only for what was not kept."""
+    monkeypatch.setenv(MIRROR, str(mirror.path))
+    monkeypatch.setenv(JUDGE_PARALLEL, "1")
+
+    def reply(prompt: str) -> str:
+        return f"{'x' * 150_000}\n{grade(prompt)}"
+
+    entry = "helmet_longqa:task=narrativeqa,length=8k,num_samples=8,judge=corp/judge,model=longctx/lexical"
+    with serve(reply) as server:
+        register_server("corp/judge", server.address)
+        limit(700_000)
+        with pytest.raises(
+            InputError, match=r"the request cache .* cannot be used .*make room"
+        ) as raised:
+            make_run(tmp_path, entry)
+        limit(resource.RLIM_INFINITY)
+        assert len(str(raised.value)) < 1_000
+        asked = Counter(call.question for call in server.calls if call.prompt != PROMPT)
+        assert 2 < len(asked) < 8
+        make_run(tmp_path, entry)
+        asked = Counter(call.question for call in server.calls if call.prompt != PROMPT)
+    # Only the reply that did not fit is requested twice.
+    assert sorted(asked.values()) == [1] * 7 + [2]

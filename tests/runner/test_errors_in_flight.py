@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
@@ -210,9 +211,9 @@ class MainThreadError:
 
         monkeypatch.setattr(WorkerPool, "wait", wait_or_fail)
 
-    def hold(self) -> None:
-        """Keep a call in flight until the error is raised, and a moment longer."""
-        end = time.monotonic() + 30
+    def hold(self, most: float = 30) -> None:
+        """Keep a call in flight until the error is raised, but at most so many seconds, and a moment longer."""
+        end = time.monotonic() + most
         while not self.is_raised and time.monotonic() < end:
             time.sleep(0.01)
         time.sleep(0.1)
@@ -420,3 +421,35 @@ def test_batches(
     assert not folder.batches.are_open
     assert set(server.paid.values()) == {1}
     assert len(find_answers(folder.run)) == 12
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("memory,turn=1000", KeyboardInterrupt()),
+        ("agent", OSError("the disk is gone")),
+    ],
+)
+def test_programs_in_which_the_model_decides(
+    method: str,
+    error: BaseException,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A memory and an agent keep each reply, and no request is sent twice."""
+    raised = make_error(error, monkeypatch)
+    with serving() as server:
+
+        def answer(prompt: str) -> str:
+            # The requests of the first question are sent one by one.
+            raised.hold(0.1)
+            return scripted.answer(prompt)
+
+        server.answer = answer
+        with pytest.raises(BaseException):  # noqa: B017, PT011 - HELM wraps some
+            make(tmp_path, method)
+        assert raised.is_raised
+        assert len(find_answers(tmp_path)) == len(server.calls)
+        make(tmp_path, method)
+        bodies = Counter(json.dumps(call.body) for call in server.calls)
+    assert set(bodies.values()) == {1}

@@ -44,7 +44,9 @@ INCLUDES = "".join(
             "sys/uio.h",
             "sys/user.h",
         ),
-        *("dirent.h", "sys/inotify.h", "sys/stat.h"),
+        "dirent.h",
+        "sys/inotify.h",
+        "sys/stat.h",
     )
 )
 BECOME = """

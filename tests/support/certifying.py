@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import Any
@@ -11,7 +14,15 @@ from typing import Any
 from helm_longctx.apps.certify.answers import PLACES, Answered, AskedBlock, KeptReply
 from helm_longctx.apps.certify.procedure import Ask, run
 from helm_longctx.apps.certify.search import Design
+from helm_longctx.apps.certify.sections import (
+    describe_kinds,
+    describe_name,
+    describe_totals,
+    describe_verdict,
+    write_certificate,
+)
 from helm_longctx.data.root import DataRoot
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import MAIN_METRIC, Settings
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -238,3 +249,47 @@ def _draw_places(score: float, random: Random) -> Ask:
 
 def _prefix(outcomes: Sequence[bool]) -> int:
     return outcomes.index(False) if False in outcomes else len(outcomes)
+
+
+_ABOUT = {
+    "model": "some/model",
+    "address": "http://127.0.0.1:1",
+    "made": "2026-01-01",
+    "prices": None,
+    "tokenizer": None,
+    "versions": {"helm-longctx": "1"},
+}
+"""What the command adds to a record."""
+
+
+_CHANGES: tuple[dict[str, Any], ...] = (
+    {},
+    {"holds": None},
+    {"all_kinds": True},
+    {"stands_on": ["recall"]},
+)
+"""What other certificates say than the known ones."""
+
+
+def describe_records(records: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what certificates say in words, with the text of their pages, by name.
+
+    Args:
+        folder: an existing folder for the pages.
+    """
+    texts = {}
+    for name, record in records.items():
+        for change in _CHANGES:
+            changed = {**record, **_ABOUT, **change}
+            page = folder / "page.html"
+            write_certificate(changed, page)
+            body = page.read_text(encoding="utf-8").partition("</style>")[2]
+            title = f"{name} {json.dumps(change)}"
+            texts[title] = {
+                "name": describe_name(changed),
+                "verdict": describe_verdict(changed),
+                "totals": describe_totals(changed),
+                "kinds": describe_kinds(changed),
+                "page": digest(" ".join(re.sub(r"<[^>]*>", " ", body).split())),
+            }
+    return texts

@@ -20,6 +20,9 @@ LONG = 40
 PROSE = {"title", "description"}
 """Fields for readers, which change no score."""
 
+_DIGITS = 9
+"""Decimal digits of numbers. Later ones can differ between versions of Python."""
+
 Facts = dict[str, Any]
 
 
@@ -27,12 +30,12 @@ def describe_benchmark(benchmark: Benchmark) -> dict[str, Facts]:
     """Return the facts of a benchmark, of its categories and metrics, and of each of its tasks, by name."""
     own: Facts = {
         "comparability": benchmark.comparability,
-        "axis": _describe(benchmark.axis),
+        "axis": describe_value(benchmark.axis),
         "floors": list(benchmark.floors),
         "effective_score": benchmark.effective_score,
         "overall": benchmark.overall,
-        "sweeps": [_describe(dict(sweep.tasks)) for sweep in benchmark.sweeps],
-        "metrics": [_describe(metric) for metric in benchmark.metrics],
+        "sweeps": [describe_value(dict(sweep.tasks)) for sweep in benchmark.sweeps],
+        "metrics": [describe_value(metric) for metric in benchmark.metrics],
     }
     facts = {"benchmark": own}
     for category in benchmark.categories:
@@ -62,7 +65,7 @@ def _find_common(tasks: list[Facts]) -> Facts:
 
 
 def _describe_task(task: Task) -> Facts:
-    facts: Facts = _describe(task)
+    facts: Facts = describe_value(task)
     del facts["name"]
     data = [
         (length, task.sources(length), task.optional_sources(length))
@@ -72,7 +75,7 @@ def _describe_task(task: Task) -> Facts:
     return facts
 
 
-def _describe(value: Any) -> Any:
+def describe_value(value: Any) -> Any:
     """Return a value as JSON has it. Functions are left out, and long texts become digests."""
     if isinstance(value, str):
         return value if len(value) < LONG else _make_digest(value)
@@ -82,15 +85,17 @@ def _describe(value: Any) -> Any:
             part = getattr(value, field.name)
             if field.name in PROSE or callable(part) or _is_default(field, part):
                 continue
-            facts[field.name] = _describe(part)
+            facts[field.name] = describe_value(part)
         return facts
     if isinstance(value, Mapping):
-        return {str(key): _describe(part) for key, part in value.items()}
+        return {str(key): describe_value(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
-        return [_describe(part) for part in value]
+        return [describe_value(part) for part in value]
     if callable(value):
         return "function"
-    if value is None or isinstance(value, bool | int | float):
+    if isinstance(value, float):
+        return round(value, _DIGITS)
+    if value is None or isinstance(value, bool | int):
         return value
     return type(value).__name__
 

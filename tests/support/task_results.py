@@ -57,14 +57,14 @@ _DIGITS = 9
 """Decimal digits of scores. Sums of floats can differ in later ones."""
 
 _FORMS = (
-    *("{}", "The answer is {}.", "**Answer:** {}", "Answer: {}\n\nBecause.", "\\boxed{{{}}}", "<answer>{}</answer>"),
-    *("{} and more", "not {}", "({})", '["{}"]', "[[{}]]", "Final Answer: {}", "{}\n{}", "So {}, or x.", "[{}]", "`{}`"),
+    "{}", "The answer is {}.", "**Answer:** {}", "Answer: {}\n\nBecause.", "\\boxed{{{}}}", "<answer>{}</answer>",
+    "{} and more", "not {}", "({})", '["{}"]', "[[{}]]", "Final Answer: {}", "{}\n{}", "So {}, or x.", "[{}]", "`{}`",
 )  # fmt: skip
 
 _OUTPUTS = (
-    *("", " \n", "A", "(B)", "Answer: C", "D.", "yes", "No.", "True", "false", "0", "3", "12.5", "1,234", "-7", "50%"),
-    *("I do not know.", "The correct answer is (A).", "[1, 2, 3]", "{\"answer\": \"A\"}", "1. a\n2. b\n3. c", "7 May"),
-    *("None", "[]", "a, b; c", "Ranking: 2 > 1 > 3", "文字。", "ABCD", "A B", "unanswerable"),
+    "", " \n", "A", "(B)", "Answer: C", "D.", "yes", "No.", "True", "false", "0", "3", "12.5", "1,234", "-7", "50%",
+    "I do not know.", "The correct answer is (A).", "[1, 2, 3]", "{\"answer\": \"A\"}", "1. a\n2. b\n3. c", "7 May",
+    "None", "[]", "a, b; c", "Ranking: 2 > 1 > 3", "文字。", "ABCD", "A B", "unanswerable",
 )  # fmt: skip
 
 _NUMBER = re.compile(r"\d+")

@@ -182,7 +182,11 @@ UNITS = [
         "analysis",
         "assistantfinal",
     ),
-    *(" assistantfinal ", "<answer>", "</s>", "<|end|>", "<|return|> "),
+    " assistantfinal ",
+    "<answer>",
+    "</s>",
+    "<|end|>",
+    "<|return|> ",
 ]
 
 

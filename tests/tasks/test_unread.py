@@ -86,27 +86,27 @@ def test_every_task_reads_any_text() -> None:
     ("benchmark", "task", "official", "lenient", "record", "plain_forms"),
     [
         (
-            *("longbench_v2", "0shot", "accuracy", "accuracy_lenient", LETTER),
+            "longbench_v2", "0shot", "accuracy", "accuracy_lenient", LETTER,
             ("B", "(B)", "**B**", "Answer: B", "The answer is B.", "B) the second", r"\boxed{B}", "The correct answer is:\nB"),
         ),
         (
-            *("longhealth", "task1", "accuracy", "accuracy_lenient", LETTER),
+            "longhealth", "task1", "accuracy", "accuracy_lenient", LETTER,
             ("The correct answer is B.", "The correct answer is **B**: yes", "B: yes", "(B)", "Answer: B"),
         ),
         (
-            *("graphwalks", "bfs", "f1", "f1_lenient", NODES),
+            "graphwalks", "bfs", "f1", "f1_lenient", NODES,
             ("Final Answer: [a1, b2]\nI hope this helps.", "**Final Answer:** [a1, b2]", "Final Answer:\n[a1,\n b2]", "The nodes are [a1, b2].", "Final Answer: ['a1', 'b2']\n```"),
         ),
         (
-            *("oolong", "agnews", "credit", "credit_lenient", SPAM),
+            "oolong", "agnews", "credit", "credit_lenient", SPAM,
             ("Label: Spam", "Label: spam (note: by far)", "Let me see.\n\nAnswer: 'spam'.\nHope this helps: bye", "Both are many, so it is\nspam."),
         ),
         (
-            *("oolong", "agnews", "credit", "credit_lenient", SEVEN),
+            "oolong", "agnews", "credit", "credit_lenient", SEVEN,
             ("Answer: 7 times", "There are\n7", "Answer: **7** (counted by hand: yes)"),
         ),
         (
-            *("infinite_bench", "code_debug", "accuracy", "accuracy_lenient", FUNCTION),
+            "infinite_bench", "code_debug", "accuracy", "accuracy_lenient", FUNCTION,
             ("I looked.\nThe wrong function is `parse_line`.", "I think it is (B), and I am sure."),
         ),
     ],

@@ -18,8 +18,14 @@ LONGEST_DEFAULT = STANDARD["128k"]
 """Upper limit of the default length: the length of the publications' main tables."""
 
 PARAMS = (
-    *("task", "limit_samples", "parallelism", "request_timeout", "max_retries"),
-    *("max_new_tokens", "temperature", "top_p"),
+    "task",
+    "limit_samples",
+    "parallelism",
+    "request_timeout",
+    "max_retries",
+    "max_new_tokens",
+    "temperature",
+    "top_p",
 )
 """Parameters of NeMo Evaluator that the command takes."""
 

@@ -297,7 +297,11 @@ def _as_list(value: Any) -> list[Any]:
     """Return the items of a list, or of a text with commas."""
     if isinstance(value, str):
         return [item.strip() for item in value.split(",")]
-    return list(value) if isinstance(value, list) else [] if value is None else [value]
+    if isinstance(value, list):
+        return list(value)
+    if value is None:
+        return []
+    return [value]
 
 
 def list_judges(request: EvaluationRequest) -> Iterator[Any]:
@@ -307,13 +311,11 @@ def list_judges(request: EvaluationRequest) -> Iterator[Any]:
     """
     given = request["extra"]["judge"]
     variables = _keys(request)
-    judges: list[Any] = (
-        given.split("+")
-        if isinstance(given, str)
-        else [given]
-        if isinstance(given, dict)
-        else given or []
-    )
+    judges: list[Any] = given or []
+    if isinstance(given, str):
+        judges = [*given.split("+")]
+    elif isinstance(given, dict):
+        judges = [given]
     for judge in judges:
         is_described = isinstance(judge, dict) and "name" in judge
         family = family_name(judge["name"]) if is_described else ""

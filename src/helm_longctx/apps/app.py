@@ -46,10 +46,8 @@ class Command:
             own = typer.Typer(add_completion=False)
             own.command()(load(self.where))
         parser: Any = get_command(own)
-        parser.name, parser.epilog = (
-            self.name,
-            f"Example: helm-longctx {self.name} {self.example}",
-        )
+        parser.name = self.name
+        parser.epilog = f"Example: helm-longctx {self.name} {self.example}"
         return parser
 
     def read_help(self) -> str:

@@ -57,6 +57,7 @@ from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.registry import BENCHMARKS, benchmark_of, find_benchmark
 from helm_longctx.tasks.token_estimate import estimate_tokens
+from helm_longctx.writing import replace_page
 
 RUNS = Path(str(resources.files("helm_longctx") / "cli" / "demo.yaml"))
 """What the demo runs: a configuration of `helm-longctx run`, whose entries have titles."""
@@ -232,9 +233,8 @@ def _run(
     values = {}
     for name in ("suite", "models", "parallelism"):
         values[name] = config[name]
-    run_config.write_text(
-        yaml.safe_dump({**values, "entries": entries}, width=200), encoding="utf-8"
-    )
+    text = yaml.safe_dump({**values, "entries": entries}, width=200)
+    replace_page(run_config, text.encode())
     step = bars.add_task(f"{total} {what}", total=total)
     folder = suite_path(output_path, config["suite"])
     for count in _watch(["run", str(run_config), *options], log, folder, models):
@@ -464,7 +464,7 @@ def write_questions(
     folder.mkdir(parents=True, exist_ok=True)
     rows = _KINDS[kind](_read_passages(squad), round(_FILLED * length), Random(_SEED))
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    replace_page(folder / FILE, "\n".join([*lines, ""]).encode())
 
 
 def _make_conversations(

@@ -21,7 +21,7 @@ from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_path
-from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
+from helm_longctx.runner.estimate import Estimate, Rate, estimate_runs
 from helm_longctx.runner.resuming import earlier_name, retry_factor
 from helm_longctx.runner.runner import LongContextRunner, Strategy, runner_arguments
 from helm_longctx.runner.spool import is_long_context
@@ -79,13 +79,11 @@ class Plan:
         """
         runner = make_runner(self.config)
         later = self.retries
-        known = (
-            spec for spec in self.specs if is_long_context(spec) and spec not in later
-        )
-        estimates = []
-        for spec in known:
-            estimates.append(estimate_run(runner, spec, {}, Rate()))
-        return estimates
+        known = []
+        for spec in self.specs:
+            if is_long_context(spec) and spec not in later:
+                known.append(spec)
+        return estimate_runs(runner, known, {}, Rate())
 
     @property
     def retries(self) -> list[RunSpec]:
@@ -112,11 +110,7 @@ def make_plan(config: RunConfig) -> Plan:
     models = expand_models(config)
     entries = plan_entries(config, models, root)
     judges = _list_judges(config)
-    named = [
-        ConfiguredModel(model=entry.model, path=entry.path)
-        for entry in entries
-        if entry.model
-    ]
+    named = _list_named_models(entries)
     book = ModelBook(config, [*models, *judges, *named], credentials)
     book.register()
     _check_judges(config, judges, credentials)
@@ -129,17 +123,10 @@ def make_plan(config: RunConfig) -> Plan:
     if not config.dry_run and book.ask_servers():
         # Run specs of HELM's own scenarios can depend on whether a model chats.
         specs = _make_specs(config, entries, plain)
-    # The weights of one model after the other are in memory. HELM's order alternates between models.
-    order = {}
-    for number, name in enumerate(book.local_models):
-        order[name] = number
-    specs = sorted(
-        specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
-    )
     return Plan(
         config=config,
         entries=entries,
-        specs=specs,
+        specs=_sort_by_model(specs, book.local_models),
         models=plain,
         missing=missing if config.dry_run else (),
     )
@@ -152,6 +139,27 @@ def _list_judges(config: RunConfig) -> list[ConfiguredModel]:
             path = ("judge", "judges", number)
             judges.append(ConfiguredModel(model=judge, path=path))
     return judges
+
+
+def _list_named_models(entries: Sequence[PlannedEntry]) -> list[ConfiguredModel]:
+    """Return the models that entries name themselves."""
+    models = []
+    for entry in entries:
+        if entry.model:
+            models.append(ConfiguredModel(model=entry.model, path=entry.path))
+    return models
+
+
+def _sort_by_model(
+    specs: Sequence[RunSpec], local_models: Sequence[str]
+) -> list[RunSpec]:
+    """Sort runs so that the weights of one model after the other are in memory. HELM's order alternates between models."""
+    order = {}
+    for number, name in enumerate(local_models):
+        order[name] = number
+    return sorted(
+        specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
+    )
 
 
 def _check_judges(

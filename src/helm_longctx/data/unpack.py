@@ -37,8 +37,11 @@ _ROOM = 1 << 30
 """Bytes that any file may unpack to at any ratio, because a part of an archive may repeat one sentence."""
 
 _NAMES = (
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
 )
 
 Provenance = dict[str, Any]

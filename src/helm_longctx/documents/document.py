@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 import orjson
 
 from helm_longctx.documents.numbers import DASH, add_in_brackets, add_mark, percent
-from helm_longctx.writing import replace_file, replacing
+from helm_longctx.writing import replace_page, replacing
 
 T = TypeVar("T")
 
@@ -315,7 +315,7 @@ def write_data(block: Block, folder: Path) -> None:
     write_csv(folder / f"{block.name}.csv", block.header, block.plain_rows())
     if isinstance(block, Figure):
         rows = dump_json(list(block.rows), orjson.OPT_INDENT_2)
-        replace_file(folder / f"{block.name}.json", rows)
+        replace_page(folder / f"{block.name}.json", rows)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:

@@ -92,16 +92,24 @@ def _theme(
 
 THEMES = {
     "light": _theme(
-        *("#1d2126", "#6b727c", "#e4e7eb", "#ffffff", "#0a5c9e"),
-        "#0a6ebd #c2500a #00805f #a3338a #6a5acd #8a6500 #4b5563 #b3261e",
-        "#f3f7fb #c9dff0 #8fbfe0 #4a93c7 #1a659e #0b3c66",
-        "#a8480a #e0935c #f6dcc8 #f4f4f4 #c9dff0 #5fa3d0 #0b4f86",
+        ink="#1d2126",
+        faint="#6b727c",
+        grid="#e4e7eb",
+        paper="#ffffff",
+        accent="#0a5c9e",
+        palette="#0a6ebd #c2500a #00805f #a3338a #6a5acd #8a6500 #4b5563 #b3261e",
+        ramp="#f3f7fb #c9dff0 #8fbfe0 #4a93c7 #1a659e #0b3c66",
+        poles="#a8480a #e0935c #f6dcc8 #f4f4f4 #c9dff0 #5fa3d0 #0b4f86",
     ),
     "dark": _theme(
-        *("#e6e8eb", "#98a0ab", "#2b3038", "#15181c", "#7ab8ee"),
-        "#6fb3ef #f0995b #3ec79b #d98fd0 #a99cf5 #d8b545 #aeb6c0 #f28b82",
-        "#1b2530 #1f4466 #26669a #3f8fcb #85bfea #d6ebfb",
-        "#f0a36b #b86a35 #5c4231 #24282e #27455f #3a7fb8 #8cc8f5",
+        ink="#e6e8eb",
+        faint="#98a0ab",
+        grid="#2b3038",
+        paper="#15181c",
+        accent="#7ab8ee",
+        palette="#6fb3ef #f0995b #3ec79b #d98fd0 #a99cf5 #d8b545 #aeb6c0 #f28b82",
+        ramp="#1b2530 #1f4466 #26669a #3f8fcb #85bfea #d6ebfb",
+        poles="#f0a36b #b86a35 #5c4231 #24282e #27455f #3a7fb8 #8cc8f5",
     ),
 }
 """Vega's configuration by theme. Readers with red-green blindness can also distinguish the colours."""

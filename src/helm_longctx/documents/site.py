@@ -36,7 +36,7 @@ from helm_longctx.documents.numbers import escape_markdown, escape_tex
 from helm_longctx.documents.plots import THEMES, write_picture
 from helm_longctx.environment import cache_folder
 from helm_longctx.errors import InputError
-from helm_longctx.writing import replace_file
+from helm_longctx.writing import replace_page
 
 _ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
 
@@ -70,7 +70,7 @@ def write_site(report: Report, folder: Path) -> list[Path]:
 def write_page(path: Path, template: str, **values: Any) -> None:
     """Write a page from a template, in which all texts are escaped."""
     page = templates().get_template(template).render(policy=_POLICY, **values)
-    replace_file(path, page.encode(errors="replace"))
+    replace_page(path, page.encode(errors="replace"))
 
 
 def _write_assets(folder: Path) -> None:
@@ -78,13 +78,11 @@ def _write_assets(folder: Path) -> None:
     assets = folder / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     for name in _ASSETS:
-        (assets / name).write_bytes(
-            (resources.files("helm_longctx.documents") / "assets" / name).read_bytes()
-        )
-    (assets / "themes.js").write_text(
-        f"window.THEMES = {safe_json(THEMES)};\n", encoding="utf-8"
-    )
-    (assets / "vega.js").write_text(make_plot_script(), encoding="utf-8")
+        asset = resources.files("helm_longctx.documents") / "assets" / name
+        replace_page(assets / name, asset.read_bytes())
+    themes = f"window.THEMES = {safe_json(THEMES)};\n"
+    replace_page(assets / "themes.js", themes.encode())
+    replace_page(assets / "vega.js", make_plot_script().encode())
 
 
 def safe_json(value: Any) -> str:
@@ -337,7 +335,7 @@ def _write(report: Report, folder: Path, kind: PageFormat) -> Path:
     )
     path = folder / kind.file
     # Texts can contain lone surrogates. UTF-8 does not allow these.
-    replace_file(path, text.encode(errors="replace"))
+    replace_page(path, text.encode(errors="replace"))
     return path
 
 

@@ -8,7 +8,10 @@ from helm.common.object_spec import get_class_by_name
 
 
 class JudgeAnnotator(Annotator):
-    """An annotator with a run entry's argument `judge`. It never raises, because an exception would end the run."""
+    """An annotator with a run entry's argument `judge`.
+
+    It raises only a `NotKeptError`, because an exception ends the run.
+    """
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:

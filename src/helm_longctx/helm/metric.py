@@ -91,11 +91,13 @@ class LongContextMetric(Metric):
         for state in scenario_state.request_states:
             if state.result and failure_of(state.result) is None:
                 answered.append(state)
-        self._limit = find_limit(
-            (Sample.from_json(state.instance.extra_data), usage.counted_tokens)
-            for state in answered
-            if state.result and (usage := usage_of(state.result))
-        )
+        counted_prompts = []
+        for state in answered:
+            usage = usage_of(state.result) if state.result else None
+            if usage:
+                sample = Sample.from_json(state.instance.extra_data)
+                counted_prompts.append((sample, usage.counted_tokens))
+        self._limit = find_limit(counted_prompts)
         if any(instance.perturbation for instance in scenario_state.instances):
             # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
             spec = replace(scenario_state.adapter_spec, num_train_trials=repeats)

@@ -121,11 +121,16 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     """Make the run spec of an entry. Raises an `InputError` if an argument is wrong."""
     apply_patches()
     written = select_category(name, arguments)
-    return make_entry_spec(check_entry(benchmark, written.name, written.arguments))
+    entry = check_entry(benchmark, written.name, written.arguments)
+    return make_entry_spec(entry, digest_own_files(entry.tasks, entry.settings.path))
 
 
-def make_entry_spec(entry: Entry) -> RunSpec:
-    """Return the run spec of a checked entry, without looking for data."""
+def make_entry_spec(entry: Entry, files: str | None = None) -> RunSpec:
+    """Return the run spec of a checked entry, without looking for data.
+
+    Args:
+        files: the digest of the user's own files (`digest_own_files`), for a run that is made.
+    """
     adapter_spec = AdapterSpec(
         method=ADAPTER_METHOD,
         # HELM's adapters add these texts to a prompt.
@@ -150,7 +155,7 @@ def make_entry_spec(entry: Entry) -> RunSpec:
     )
     return RunSpec(
         name=entry.description,
-        scenario_spec=make_scenario(entry),
+        scenario_spec=make_scenario(entry, files),
         adapter_spec=adapter_spec,
         metric_specs=make_metrics(entry),
         annotators=make_annotators(entry),
@@ -158,11 +163,11 @@ def make_entry_spec(entry: Entry) -> RunSpec:
     )
 
 
-def make_scenario(entry: Entry) -> ScenarioSpec:
-    """Return the scenario spec of an entry."""
+def make_scenario(entry: Entry, files: str | None = None) -> ScenarioSpec:
+    """Return the scenario spec of an entry, with the digest of the user's own files if it is given."""
     arguments = scenario_arguments(entry)
-    if digest := digest_own_files(entry.tasks, entry.settings.path):
-        arguments["files"] = digest
+    if files:
+        arguments["files"] = files
     return _spec_of(
         ScenarioSpec,
         LongContextScenario,

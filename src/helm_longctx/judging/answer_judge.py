@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from helm_longctx.data.root import DataRoot
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, NotKeptError
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.helm_api import (
@@ -134,7 +134,11 @@ class AnswerAnnotator(JudgeAnnotator):
             prepare(DataRoot.find(get_benchmark_output_path()))
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """Return the annotation of one answer for the metric. Without a judge it is empty. Never raises."""
+        """Return the annotation of one answer for the metric. Without a judge it is empty.
+
+        Raises:
+            NotKeptError: a judge's reply cannot be kept.
+        """
         return self._annotations([request_state])[0]
 
     def annotate_all(self, request_states: list[RequestState]) -> list[dict[str, Any]]:
@@ -245,7 +249,11 @@ class ModelAnnotator(JudgeAnnotator):
             _log.error("%s: %s", what, explain(error))
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """Return the annotation for the metric. Without a model or an answer it is empty. Never raises."""
+        """Return the annotation for the metric. Without a model or an answer it is empty.
+
+        Raises:
+            NotKeptError: a judge's reply cannot be kept. Every other error is in the annotation.
+        """
         if not is_answered(request_state):
             return {}
         if self._model is None:
@@ -253,6 +261,8 @@ class ModelAnnotator(JudgeAnnotator):
             return {"failed": True} if self._unavailable else {}
         try:
             return self.judge(request_state, self._model)
+        except NotKeptError:
+            raise
         except Exception as error:  # as above
             _log_once(self._logged, request_state, error)
             return {"failed": True}

@@ -99,7 +99,8 @@ class HubModel:
     def __init__(self, model: str):
         self._folder = Path(model) if Path(model).is_dir() else None
         if self._folder:
-            self._model, _, self._revision = (model, "", "")
+            self._model = model
+            self._revision = ""
         else:
             self._model, _, self._revision = model.partition("@")
         self._lock = threading.Lock()

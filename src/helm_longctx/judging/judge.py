@@ -16,7 +16,7 @@ from helm.benchmark import model_deployment_registry as registry
 from tqdm import tqdm
 
 from helm_longctx.environment import page_address, require
-from helm_longctx.errors import InputError, describe_count
+from helm_longctx.errors import InputError, NotKeptError, describe_count
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.helm.style import sends_messages
 from helm_longctx.helm_api import Client, RequestResult, get_class_by_name
@@ -110,7 +110,7 @@ class Judge:
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def ask(self, request: JudgeRequest, repeat: int = 0) -> JudgeReply:
-        """Request replies until one has a verdict. Never raises.
+        """Request replies until one has a verdict.
 
         HELM's cache also stores replies without a verdict, so the next reply is requested under another number. A
         failed call leaves nothing in the cache and is repeated under its own number. So a later run with the same
@@ -118,12 +118,17 @@ class Judge:
 
         Args:
             repeat: number of this repetition of the same request, each with entries of its own in HELM's cache.
+
+        Raises:
+            NotKeptError: a reply cannot be kept. Every other error is in the reply.
         """
         usages: list[Usage] = []
         try:
             # Equal prompts are sent one at a time, so that the second finds the reply to the first in the cache.
             with self._locks[digest(request.text)]:
                 return self._ask_until_readable(request, repeat, usages)
+        except NotKeptError:
+            raise
         except Exception as error:  # no error may cost the verdicts on other requests
             why = f"the reply cannot be used: {type(error).__name__}"
             return JudgeReply(None, None, why, usages)
@@ -205,7 +210,7 @@ class Judge:
         if not attempt.has_reply:
             return f"the call failed: {describe_failure(attempt.result)}"
         # A reply without a verdict is kept, too, because it is paid for: another one is requested under another number.
-        attempt.cache_replies()
+        attempt.keep_replies()
         if isinstance(attempt.outcome, RequestResult):
             return attempt.outcome
         return attempt.result
@@ -342,7 +347,11 @@ def ask_judges(
     requests: Sequence[Mapping[str, JudgeRequest]],
     repeat: int = 0,
 ) -> list[dict[str, dict[str, JudgeReply]]]:
-    """Send all requests to every judge, and show the cost. Returns for each item the replies by judge and name."""
+    """Send all requests to every judge, and show the cost. Returns for each item the replies by judge and name.
+
+    Raises:
+        NotKeptError: a reply cannot be kept. No further one is requested.
+    """
     spending = JudgeSpending({judge.name: _prices(judge) for judge in judges})
     slots = []
     by_item: list[dict[str, dict[str, JudgeReply]]] = []

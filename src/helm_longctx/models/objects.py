@@ -226,7 +226,8 @@ class Gatherer(Generic[_Item, _Answer]):
                 end = time.monotonic() + _SECONDS
                 while len(self._waiting) < self._size and time.monotonic() < end:
                     time.sleep(_SECONDS / 10)
-                batch, self._waiting[: self._size] = self._waiting[: self._size], []
+                batch = self._waiting[: self._size]
+                del self._waiting[: self._size]
                 try:
                     answers = self._answer_all([item for item, _ in batch])
                 except BaseException as error:  # the thread of each item raises it

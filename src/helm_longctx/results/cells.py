@@ -188,8 +188,7 @@ def unread_share(result: Result) -> float | None:
     Of a mean it is the mean of its parts' shares.
 
     Returns:
-        None if it is not known: of published scores, likelihoods, HELM's own scenarios, and runs of versions without
-        this statistic.
+        None if it is not known: of published scores, likelihoods, and HELM's own scenarios.
     """
     if result.is_published:
         return None
@@ -244,8 +243,8 @@ def bounds(result: Result) -> _CutBounds | None:
     other means, such as over lengths, can be computed in the same way.
 
     Returns:
-        None if there is no score, or if it is not known which answers were cut: of published scores, of HELM's own
-        scenarios, and of runs of versions that did not count them.
+        None if there is no score, or if it is not known which answers were cut: of published scores, and of HELM's
+        own scenarios.
     """
     if not result.has_score or result.is_published:
         return None

@@ -89,6 +89,10 @@ class DigestStore(SqliteKeyValueStore):
         """Store the server's reply to a request."""
         super().put(self._digest(key), value)
 
+    def put_durably(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
+        """Store the server's reply to a request as `add` does, for a reply that nothing else has."""
+        self.add(self.name(key), value)
+
     def name(self, key: Mapping[str, Any]) -> str:
         """Return the digest that stands for a request to the server."""
         return digest(f"{self._server}\0{request_to_key(key)}")

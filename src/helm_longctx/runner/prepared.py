@@ -150,7 +150,7 @@ class PreparedRun:
                 spending=self.spending,
                 total=total,
             )
-        with helm_log.block(f"{describe_count(total, 'request')}"):
+        with helm_log.block(describe_count(total, "request")):
             helm_log.info(
                 self.path.name
             )  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"

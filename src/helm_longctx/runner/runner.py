@@ -138,7 +138,7 @@ def evaluate(
     """
     metrics = [helm_runner.create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
-    with helm_log.block(f"{describe_count(len(metrics), 'metric')}"):
+    with helm_log.block(describe_count(len(metrics), "metric")):
         results = []
         for metric in metrics:
             results.append(

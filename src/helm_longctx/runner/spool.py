@@ -19,7 +19,10 @@ from typing import Any
 from helm.benchmark import runner
 from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.annotation.annotator import Annotator
-from helm.benchmark.annotation_executor import AnnotationExecutor
+from helm.benchmark.annotation_executor import (
+    AnnotationExecutor,
+    AnnotationExecutorError,
+)
 from helm.benchmark.run_spec import get_run_spec_function
 from helm.benchmark.scenarios.scenario import (
     EVAL_SPLITS,
@@ -302,16 +305,17 @@ class WholePromptAnnotations(AnnotationExecutor):
 
     def process(self, annotators: list[Annotator], state: RequestState) -> RequestState:
         """Annotate a state with its whole prompt, and return it with the short one."""
-        annotated = super().process(annotators, self._with_whole_request(state))
+        with _own_errors():
+            annotated = super().process(annotators, self._with_whole_request(state))
         return replace(state, annotations=annotated.annotations)
 
     def process_all(
         self, annotators: list[Annotator], states: list[RequestState]
     ) -> list[RequestState]:
         """Annotate all states at once, with all whole prompts in memory. HELM calls it for annotators that need it."""
-        annotated = super().process_all(
-            annotators, [self._with_whole_request(state) for state in states]
-        )
+        whole_states = [self._with_whole_request(state) for state in states]
+        with _own_errors():
+            annotated = super().process_all(annotators, whole_states)
         judged = []
         for state, new in zip(states, annotated, strict=True):
             judged.append(replace(state, annotations=new.annotations))
@@ -319,6 +323,17 @@ class WholePromptAnnotations(AnnotationExecutor):
 
     def _with_whole_request(self, state: RequestState) -> RequestState:
         return replace(state, request=self._whole_request(state))
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Raise an `InputError` of an annotator as it is. HELM's own error has all prompts in its text."""
+    try:
+        yield
+    except AnnotationExecutorError as error:
+        if isinstance(error.__cause__, InputError):
+            raise error.__cause__ from None
+        raise
 
 
 def _name(instance: Instance) -> str:

@@ -12,8 +12,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -334,12 +334,15 @@ def write_run(
     """
     # Without records, HELM's files count. Older records would look like those of these files if the sizes were equal.
     (run / RECORDS).unlink(missing_ok=True)
-    with tempfile.TemporaryFile(dir=run) as lines:
+    with (
+        tempfile.TemporaryFile(dir=run) as lines,
+        closing(_write_lines(lines, records)) as written,
+    ):
         write_helm_files(
             run,
             spec=spec,
             scenario=scenario,
-            states=(record.to_state() for record in _write_lines(lines, records)),
+            states=(record.to_state() for record in written),
             stats=stats,
             rows=_read_rows_again(lines),
         )
@@ -349,7 +352,7 @@ def write_run(
         replace_file(run / RECORDS, stamp, pieces=pieces)
 
 
-def _write_lines(file: Any, records: Iterable[Record]) -> Iterator[Record]:
+def _write_lines(file: Any, records: Iterable[Record]) -> Generator[Record, None, None]:
     """Yield the records, each after it was written."""
     with zstandard.ZstdCompressor(level=_LEVEL).stream_writer(
         file, closefd=False

@@ -115,8 +115,14 @@ FAILURES = ("request_too_long", "request_refused", "request_failed")
 
 
 PLAIN_NUMBERS = (
-    *(*MEASURED, "jury_alpha", "cost", "price_date", "num_instances"),
-    *("requests", "compactions", "fact_compactions"),
+    *MEASURED,
+    "jury_alpha",
+    "cost",
+    "price_date",
+    "num_instances",
+    "requests",
+    "compactions",
+    "fact_compactions",
 )
 """Conditions that are neither shares nor numbers of tokens."""
 

@@ -50,8 +50,18 @@ _CutRule = Literal["context", "middle", "middle_joined", "context_middle", "noth
 _Generation = Literal["never", "without_files", "always"]
 
 EVERY_TASK = (
-    *("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats"),
-    *("top_p", "top_k", "min_p", "sampling_seed", "retry_cut", "metric"),
+    "length",
+    "num_samples",
+    "style",
+    "thinking_tokens",
+    "truncation",
+    "repeats",
+    "top_p",
+    "top_k",
+    "min_p",
+    "sampling_seed",
+    "retry_cut",
+    "metric",
 )
 """The run-entry arguments that every task takes."""
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from helm_longctx.apps.certify.sections import describe_totals
+from tests.support.certifying import describe_records
+
+FOLDER = Path(__file__).parent
 
 TOTALS: dict[str, Any] = {
     **{
@@ -54,3 +59,16 @@ def test_tokens_without_a_tokenizer() -> None:
         describe_tokens(reported=0)
         == "The server does not report the tokens of prompts."
     )
+
+
+def test_what_certificates_say(tmp_path: Path) -> None:
+    """The sentences, tables and pages of certificates with known records are those of the file.
+
+    `python -m tests.golden_makers certificates` rewrites it after a change that is meant.
+    """
+    records = json.loads((FOLDER / "golden.json").read_text(encoding="utf-8"))
+    texts = json.loads((FOLDER / "texts.json").read_text(encoding="utf-8"))
+    described = json.loads(json.dumps(describe_records(records, tmp_path)))
+    assert described.keys() == texts.keys()
+    for name, text in described.items():
+        assert text == texts[name]

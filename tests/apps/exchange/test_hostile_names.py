@@ -36,7 +36,9 @@ COMMANDS = {
         "dag",
         "tiny",
     ),
-    *("textbackslash", "textasciitilde", "textasciicircum"),
+    "textbackslash",
+    "textasciitilde",
+    "textasciicircum",
 }
 """The commands of LaTeX that a table may have."""
 

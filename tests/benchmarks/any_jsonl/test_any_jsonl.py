@@ -65,6 +65,7 @@ def test_questions_and_conversations(tmp_path: Path) -> None:
     )
     assert task.prompt(plain).context == (12, 12 + len(str(ROW["context"])))
     assert task.prompt(chat).messages == tuple(MESSAGES)
+    assert chat.question == MESSAGES[-1]["content"]
     assert [example.id for example in load(tmp_path, num_samples=2)] == ["1", "7"]
 
 

@@ -18,9 +18,9 @@ RECORD = {
     "facts": ["Ben is old."],
 }
 ANSWERS = (
-    *("True", "False", "true.", "It is not true", "Not the true one, the false", "", "I refuse", "untrue", "TRUE or FALSE"),
-    *("not a true", "{facts} so it is True", "{fact} Therefore: **False**", "The true answer: {facts}", "fal\nse"),
-    *("true false true", "<b>not  true</b> false? not\ttrue", "İt is truE", "An answer", "None", "other/refused"),
+    "True", "False", "true.", "It is not true", "Not the true one, the false", "", "I refuse", "untrue", "TRUE or FALSE",
+    "not a true", "{facts} so it is True", "{fact} Therefore: **False**", "The true answer: {facts}", "fal\nse",
+    "true false true", "<b>not  true</b> false? not\ttrue", "İt is truE", "An answer", "None", "other/refused",
 )  # fmt: skip
 
 

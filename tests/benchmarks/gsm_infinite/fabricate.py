@@ -24,10 +24,10 @@ ROWS = {"ops_2": 130, "ops_3": 700}
 """Number of rows of a split; the others have few."""
 RECORD = {"prediction": "Answer: 12.", "value": 3}
 _FORMS = (
-    *("Answer: {}.", "answer: {}", "Solution: {}. Answer: 3.", "\\boxed{{{}}}", "$\\boxed{{1}}$ \\boxed{{{}}}", "It is {}."),
-    *("**Answer:** {}.", "**Answer: {}**", "Final Answer: Answer: {}.", "x\nAnswer: {}\n", "\\text{{Answer: }} {} x", "{}"),
-    *("Answer: {} animals.", "answer: 1,{}.", "Answer: {}.0", "This is 4. That is {}. It is", "Answer:{}", "ANSWER: {} ."),
-    *("is {}", "is 3. is {}", "Answer: **{}**", "a\x08Answer: {}.", "Answer: x. Solution: {}.", "Answer: 0{}.", "Answer: -{}."),
+    "Answer: {}.", "answer: {}", "Solution: {}. Answer: 3.", "\\boxed{{{}}}", "$\\boxed{{1}}$ \\boxed{{{}}}", "It is {}.",
+    "**Answer:** {}.", "**Answer: {}**", "Final Answer: Answer: {}.", "x\nAnswer: {}\n", "\\text{{Answer: }} {} x", "{}",
+    "Answer: {} animals.", "answer: 1,{}.", "Answer: {}.0", "This is 4. That is {}. It is", "Answer:{}", "ANSWER: {} .",
+    "is {}", "is 3. is {}", "Answer: **{}**", "a\x08Answer: {}.", "Answer: x. Solution: {}.", "Answer: 0{}.", "Answer: -{}.",
 )  # fmt: skip
 REPLIES = (
     "V000001",

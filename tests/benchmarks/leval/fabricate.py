@@ -25,8 +25,8 @@ ANSWERS = {
 }
 OUTPUTS = (
     *("{right}", "", "A", "AB", "BA", "C.", "Answer: {right}", "A, B and C.", "I think B", "none", "D) x Question: A) y"),
-    *("b", "The answer is {right}.", "The answer is $18.00", "18", "It is 1,200 apples.\n\n7", "no digits", "3 x\n\n4"),
-    *("the final output is {right} indeed so", "will be {right}", "True", "It is false, not true", "untrue", "{right} [x]"),
+    "b", "The answer is {right}.", "The answer is $18.00", "18", "It is 1,200 apples.\n\n7", "no digits", "3 x\n\n4",
+    "the final output is {right} indeed so", "will be {right}", "True", "It is false, not true", "untrue", "{right} [x]",
     *("The Benefits of  Yoga!", "ACB", "Both ABC and D", "an A", "1e2", "E. or F)", " {right}\n", "Cats", "BB"),
 )  # fmt: skip
 

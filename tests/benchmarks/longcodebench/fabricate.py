@@ -21,15 +21,15 @@ GOAL = (
 ANSWERS = (
     *("{right}", "{wrong}", " {right}) ", "{right}.", "({right})", "**{right}**", "{right}\n", "option {right}", "", "{}"),
     *("Final Answer: {right}", "final answer:{right}x", "Final Answer: {wrong}. No: Final Answer: {right}", "D) is a plan {right}"),
-    *("Final Answer:\n\n{right}", "Answer: {right}", "It is {right} because of a", "E", "Final Answer: E {right}", "\u00e9{right}"),
-    *("_{right}", "x{right}", "The answer is b", "{right} {wrong}", "Final Answer: [{right}]", "aFinal Answer: {right}\nA"),
+    "Final Answer:\n\n{right}", "Answer: {right}", "It is {right} because of a", "E", "Final Answer: E {right}", "\u00e9{right}",
+    "_{right}", "x{right}", "The answer is b", "{right} {wrong}", "Final Answer: [{right}]", "aFinal Answer: {right}\nA",
 )  # fmt: skip
 BOXED = (
-    *("\\boxed{{right}}", "Answer: \\boxed{{right}}", "\\boxed{{wrong}} no \\boxed{{right}}", "\\boxed{ {right} }"),
+    "\\boxed{{right}}", "Answer: \\boxed{{right}}", "\\boxed{{wrong}} no \\boxed{{right}}", "\\boxed{ {right} }",
     *("\\boxed{\\text{{right}}}", "\\boxed{\\text{ \\text{{right}} }}", "\\boxed{{right}: because}", "\\boxed{{right}) x}"),
-    *("\\boxed{({right})}", "\\boxed{[{right}]}", "\\boxed{{right}", "\\boxed{{right}. coli}", "\\boxed{E}", "\\boxed{}"),
-    *("\\boxed{a}", "{right}", "", "\\boxed{{right}}}", "\\boxed{{{right}}}", "\\boxed{A or B}", "\\boxed{{right}-x}"),
-    *("\\boxed{\\textbf{{right}}}", "\\boxed{1{right}2}", "\\boxed{{right}\n}", "\\boxed{é{right}}", "\\boxed {{right}}"),
+    "\\boxed{({right})}", "\\boxed{[{right}]}", "\\boxed{{right}", "\\boxed{{right}. coli}", "\\boxed{E}", "\\boxed{}",
+    "\\boxed{a}", "{right}", "", "\\boxed{{right}}}", "\\boxed{{{right}}}", "\\boxed{A or B}", "\\boxed{{right}-x}",
+    "\\boxed{\\textbf{{right}}}", "\\boxed{1{right}2}", "\\boxed{{right}\n}", "\\boxed{é{right}}", "\\boxed {{right}}",
 )  # fmt: skip
 
 

@@ -31,8 +31,12 @@ def _either(first: Callable[[Texts], bool], second: Callable[[Texts], bool]) -> 
 
 
 D, E, H, N, L, A = (
-    *("description and abstract concept", "entity", "human being"),
-    *("numeric value", "location", "abbreviation"),
+    "description and abstract concept",
+    "entity",
+    "human being",
+    "numeric value",
+    "location",
+    "abbreviation",
 )
 RULES = [
     _both(lambda t: _count(t, N, L) > 0),

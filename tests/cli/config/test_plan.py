@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,8 @@ from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.endpoints.files import add_entries, find_entries
 from helm_longctx.run_settings import TIMEOUT, TRIES, find_credentials, settings_in_use
+from helm_longctx.tasks.entry import digest_own_files
+from helm_longctx.tasks.task import Task
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, serve_tokens
 from tests.models.endpoints.scripted import CHAT, TEXT, Route, Scripted, scripted
 from tests.support.configs import write
@@ -319,6 +321,39 @@ entries: ["any_jsonl:path={folder},length=4k"]
         pytest.raises(InputError, match="bytes, and at most 240 are allowed"),
     ):
         make_plan(config)
+
+
+def test_own_files_are_read_once_for_an_entry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plan reads the user's own files once for each run entry, and not when it is checked."""
+    folder = Path("own")
+    folder.mkdir()
+    (folder / "questions.jsonl").write_text(
+        '{"context": "a", "question": "b", "answers": ["c"]}'
+    )
+    digests = []
+
+    def count(tasks: Iterable[Task], path: str | None) -> str | None:
+        digest = digest_own_files(tasks, path)
+        digests.append(digest)
+        return digest
+
+    monkeypatch.setattr("helm_longctx.helm.run_specs.digest_own_files", count)
+    text = f"""suite: s
+models: [longctx/lexical]
+tasks: ["any_jsonl:path={folder}"]
+lengths: [4k, 8k]
+arguments: {{temperature: 0.5}}
+dry_run: true
+"""
+    config = load_config(write(text))
+    with make_settings(config).use():
+        specs = make_plan(config).specs
+    assert len(specs) == len(digests) == 2
+    for spec, digest in zip(specs, digests, strict=True):
+        assert digest is not None
+        assert spec.scenario_spec.args["files"] == digest
 
 
 @pytest.mark.usefixtures("ready")

@@ -36,7 +36,9 @@ LONGBENCH = (
         "samsum",
         "passage_count",
     ),
-    *("passage_retrieval_en", "passage_retrieval_zh", "lcc"),
+    "passage_retrieval_en",
+    "passage_retrieval_zh",
+    "lcc",
 )
 LONGPROC = {
     "html_to_tsv": "0.5k",
@@ -53,7 +55,10 @@ LV_EVAL = (
         "lic_mixup",
         "loogle_SD_mixup",
     ),
-    *("cmrc_mixup", "factrecall_en", "factrecall_zh", "dureader_mixup"),
+    "cmrc_mixup",
+    "factrecall_en",
+    "factrecall_zh",
+    "dureader_mixup",
 )
 ONERULER = ("niah_single", "niah_none", "cwe")
 RULER = ("niah_single_1", "niah_multikey_2", "vt", "cwe", "fwe", "qa_1", "qa_2")
@@ -70,7 +75,8 @@ SCBENCH = (
         "mf",
         "summary",
     ),
-    *("summary_with_needles", "repoqa_and_kv"),
+    "summary_with_needles",
+    "repoqa_and_kv",
 )
 WORDS = "count_with=longctx/words"
 
@@ -91,7 +97,10 @@ COMPARED = (
             "triviaqa",
         )
     ),
-    *("longbench:task=samsum", "longbench:task=lcc", "lv_eval", "mrcr"),
+    "longbench:task=samsum",
+    "longbench:task=lcc",
+    "lv_eval",
+    "mrcr",
     *(f"scbench_multi_request:task={task}" for task in ("qa_chn", "summary")),
 )
 """Starts of the entries whose answers are compared with texts, word by word."""

@@ -62,7 +62,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "helmet_ruler:length=8k",
         ),
         *(f"longbench_v2:mode={mode}" for mode in ("0shot", "cot", "no_context")),
-        *("lv_eval:length=16k", "any_jsonl:path=data/law,length=8k"),
+        "lv_eval:length=16k",
+        "any_jsonl:path=data/law,length=8k",
     ]
     write_suite(runs, entries, {"acme/good": 0.7, "acme/bad": 0.1}, instances=3)
     # Only one of the models has the longest length.

@@ -19,10 +19,11 @@ from tests.runner.making import make_run, means
 from tests.support import scripted
 from tests.support.batches import ENTRY, PROTOCOLS, Folder, direct, register, stated
 from tests.support.servers import faults
-from tests.support.servers.batches import BatchServer
+from tests.support.servers.batches import Batch, BatchServer, _BatchHandler
 from tests.support.servers.faults import Fault
 from tests.support.servers.llm import serve
 from tests.support.servers.models import Model
+from tests.support.servers.protocols import Body
 
 
 def test_the_same_as_the_direct_way(
@@ -197,6 +198,28 @@ def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> No
     assert set(server.paid.values()) == {1}
     folder.make()
     assert direct(folder, server) == []
+
+
+def test_a_reply_without_the_batchs_identifier(
+    folder: Folder, server: BatchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the reply does not say which batch was created, it is looked for, and no request is paid for twice."""
+    protocol = folder._entry.rpartition("/")[2]
+    describe = getattr(_BatchHandler, f"_{protocol}")
+
+    def describe_without(handler: _BatchHandler, batch: Batch) -> Body:
+        body: Body = describe(handler, batch)
+        del body["id"]
+        return body
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_BatchHandler, f"_{protocol}", describe_without)
+        with pytest.raises(InputError, match="it is not known whether"):
+            folder.submit()
+    folder.submit()
+    folder.batches.collect()
+    assert not folder.batches.are_open
+    assert set(server.paid.values()) == {1}
 
 
 def test_another_runs_batch_of_the_same_size(

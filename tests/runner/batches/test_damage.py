@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
@@ -305,3 +307,22 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
     folder.batches.collect()
     with Ledger(folder.run) as ledger:
         assert ledger.parts[0].failures == {"malformed": 2, "temporary": 1}
+
+
+def test_answers_that_do_not_fit(
+    parts: Folder, server: BatchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches whose answers do not fit on the disk stay open, and are collected when there is room."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, before[1]))
+    try:
+        with pytest.raises(InputError, match="cannot be written: File too large"):
+            parts.batches.collect()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert parts.batches.are_open
+    parts.batches.collect()
+    assert states(parts) == ["collected"] * 3
+    assert parts.failures == {}
+    assert set(server.paid.values()) == {1}

@@ -15,7 +15,7 @@ from helm_longctx.apps.cache_check.prompts import (
 )
 from helm_longctx.apps.cache_check.states import COLD, STATES, Server
 from helm_longctx.apps.cache_check.verdict import StateCell
-from helm_longctx.writing import replace_file
+from helm_longctx.writing import replace_file, replace_page
 
 _MOST_BEFORE = 3
 """Most prompts that are sent before a question."""
@@ -62,7 +62,7 @@ def write_script(
         # The server has seen these prompts, so each run of the script has copies with other numbers, as long as these.
         copy = copies.setdefault(step.prompt.copy, f"{len(copies) + 1}COPY")
         text = json.dumps(body).replace(str(step.prompt.copy), copy)
-        (bodies / f"{number}.json").write_text(text, encoding="utf-8")
+        replace_page(bodies / f"{number}.json", text.encode())
     path = folder / f"{name}.sh"
     replace_file(path, _make_script(server, name, steps, state.aborts).encode())
     path.chmod(0o755)

@@ -641,15 +641,19 @@ class Search:
 
     def add(self, answered: Answered) -> None:
         """Take the answers to what was asked."""
-        block, kind = answered.block, self.kinds[answered.block.kind]
+        block = answered.block
+        kind = self.kinds[block.kind]
         if not block.has_text:
             kind.without_text.append(answered)
         elif block.length == self.design.shortest:
             kind.base.answered.append(answered)
         else:
             kind.cell(block.length).answered.append(answered)
-            for reply in answered.replies if block.length in self.tests else ():
-                self.tests[block.length].add(reply, block.kind, block.seed)
+            test = self.tests.get(block.length)
+            if test is None:
+                return
+            for reply in answered.replies:
+                test.add(reply, block.kind, block.seed)
 
     @property
     def decision(self) -> ThresholdDecision:

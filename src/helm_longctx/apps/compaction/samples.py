@@ -25,6 +25,7 @@ from helm_longctx.apps.compaction.transcripts import (
     to_openai,
 )
 from helm_longctx.tasks.methods.method import ToolCall
+from helm_longctx.writing import replace_page
 
 _SYLLABLES = re.findall(
     r"\w+",
@@ -373,7 +374,7 @@ def write_sample(
         end, write = formats[number % len(formats)]
         path = folder / f"{number + 1}-{end}"
         messages, own = make_session(seed, **size)
-        path.write_bytes(write(messages))
+        replace_page(path, write(messages))
         paths.append(path)
         raws.append(own)
     transcripts = read_transcripts(paths)

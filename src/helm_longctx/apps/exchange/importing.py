@@ -46,7 +46,7 @@ from helm_longctx.runs.prompts import (
 )
 from helm_longctx.runs.records import make_records, write_run
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import MOST_REPEATS, Entry
+from helm_longctx.tasks.entry import MOST_REPEATS, Entry, digest_own_files
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.outputs import (
     PACKED,
@@ -338,7 +338,8 @@ def import_run(
         InputError: a run with this name was made here.
     """
     (task,) = entry.tasks
-    spec = make_entry_spec(entry)
+    own_files = digest_own_files(entry.tasks, entry.settings.path)
+    spec = make_entry_spec(entry, own_files)
     repeats = max((output.repeat for output in run.outputs), default=0) + 1
     adapter = replace(
         spec.adapter_spec,

@@ -43,7 +43,7 @@ from helm_longctx.writing import replace_file
 
 if TYPE_CHECKING:
     from helm_longctx.apps.gate.asking import DepthPlan, Goal, LengthPlan
-    from helm_longctx.apps.gate.distributions import Asked
+    from helm_longctx.apps.gate.distributions import Asked, Way
     from helm_longctx.apps.gate.divergences import DivergenceDecision
     from helm_longctx.apps.gate.teacher_forcing import TextComparison
     from helm_longctx.config.plan import Plan
@@ -280,10 +280,8 @@ def _compare_distributions(
 ) -> int:
     """Compare the distributions of both sides, and return the exit status."""
     from helm_longctx.apps.gate import divergences
-    from helm_longctx.apps.gate.kinds import find_main_kind
     from helm_longctx.apps.gate.teacher_forcing import (
         TextComparison,
-        cost_of_question,
         find_way,
         make_arms,
         read_points,
@@ -318,12 +316,7 @@ def _compare_distributions(
         lengths = max(len({question.length for question in asked}), 1)
         earlier = read_points(kept)
         print(divergences.describe_sample(asked, margin, goal.power, way, earlier))
-        twice = divergences.count_twice(lengths) * lengths
-        dollars = 0.0
-        for number, question in enumerate(asked):
-            is_twice = not margin or number < twice
-            tokens = estimate_tokens(question.text)
-            dollars += cost_of_question(tokens, models, way, is_twice)
+        dollars = _price_questions(asked, models, way, margin, lengths)
         if dollars:
             print(f"They cost about ${dollars:.4f}.")
         if config.dry_run:
@@ -346,10 +339,46 @@ def _compare_distributions(
         looks = read_looks(path, compared) or ()
         with redirect_stdout(prints):
             decision = _ask_until_worse(comparison, runs, margin, looks, lengths)
-    if decision.differences:
-        kind = find_main_kind(comparison.points)
-    else:
-        kind = None
+    _show_distributions(comparison, decision, models, looks, path)
+    return int(decision.verdict)
+
+
+def _price_questions(
+    asked: Sequence[Asked],
+    models: tuple[str, str],
+    way: Way,
+    margin: float,
+    lengths: int,
+) -> float:
+    """Return what the questions cost on both sides, in dollars; 0 without prices."""
+    from helm_longctx.apps.gate.divergences import count_twice
+    from helm_longctx.apps.gate.teacher_forcing import cost_of_question
+
+    twice = count_twice(lengths) * lengths
+    dollars = 0.0
+    for number, question in enumerate(asked):
+        is_twice = not margin or number < twice
+        tokens = estimate_tokens(question.text)
+        dollars += cost_of_question(tokens, models, way, is_twice)
+    return dollars
+
+
+def _show_distributions(
+    comparison: TextComparison,
+    decision: DivergenceDecision,
+    models: tuple[str, str],
+    looks: Iterable[int],
+    path: Path,
+) -> None:
+    """Write the JSON file, and print the result.
+
+    Args:
+        looks: the numbers of questions at the looks of earlier commands.
+    """
+    from helm_longctx.apps.gate import divergences
+    from helm_longctx.apps.gate.kinds import find_main_kind
+
+    kind = find_main_kind(comparison.points) if decision.differences else None
     results = divergences.decision_json(decision, comparison.requests)
     results |= {
         "base": models[0],
@@ -361,7 +390,7 @@ def _compare_distributions(
     print(
         f"{models[1]} (candidate) against {models[0]} (base): distributions at the same tokens"
     )
-    print_table(divergences.parts_table(decision, way))
+    print_table(divergences.parts_table(decision, comparison.way))
     if decision.answers:
         print_table(divergences.answers_table(decision))
     if decision.differences:
@@ -370,7 +399,6 @@ def _compare_distributions(
         f"{divergences.explain(decision)} It took {comparison.requests} requests.\nThe"
         f" results: {path}"
     )
-    return int(decision.verdict)
 
 
 def _ask_until_worse(

@@ -232,7 +232,7 @@ class TextComparison:
         self._deployments = deployments
         self._path = path
         self._margin = margin
-        self._way = way
+        self.way = way
         self._most_dollars = most_dollars
         self._spent = 0.0
         self.points: list[Point] = []
@@ -265,7 +265,7 @@ class TextComparison:
                 is_first = len(twice[question.length]) < count_twice(lengths)
                 is_twice = not self._margin or is_first or is_noisy
                 twice[question.length].add(question.group)
-                self.requests += self._way.count(is_twice)
+                self.requests += self.way.count(is_twice)
                 name = self._name(question)
                 compared = _read_comparison(kept.get(name))
                 if compared is None or (is_twice and not _is_twice(compared)):
@@ -282,7 +282,7 @@ class TextComparison:
             call_all(ask, questions, parallelism=1)
 
     def _name(self, question: Asked) -> str:
-        way = ("answers",) if self._way is ANSWERS else ()
+        way = ("answers",) if self.way is ANSWERS else ()
         return digest(
             "\0".join((*self._deployments, question.text, question.gold, *way))
         )
@@ -290,7 +290,7 @@ class TextComparison:
     def _compare(self, question: Asked, is_twice: bool) -> Compared:
         # No tokenizer makes more tokens than a text has bytes.
         most_tokens = len(f"{question.text} {question.gold}".encode()) + ANSWER_TOKENS
-        dollars = cost_of_question(most_tokens, self._deployments, self._way, is_twice)
+        dollars = cost_of_question(most_tokens, self._deployments, self.way, is_twice)
         most = self._most_dollars
         if most is not None and self._spent + dollars > most:
             raise InputError(
@@ -303,7 +303,7 @@ class TextComparison:
                 question,
                 self._sides,
                 self._deployments,
-                self._way,
+                self.way,
                 is_twice,
                 is_base_first,
             )
@@ -316,7 +316,7 @@ class TextComparison:
         else:
             read = 0
         if read:
-            dollars = cost_of_question(read, self._deployments, self._way, is_twice)
+            dollars = cost_of_question(read, self._deployments, self.way, is_twice)
         self._spent += dollars
         return compared
 

@@ -234,8 +234,19 @@ def _number(value: Any) -> float | None:
 
 
 COLUMNS = (
-    *("judge", "repeat", "id", "task", "kind", "like", "place", "state"),
-    *("verdict", "right", "score", "expected_score", "error"),
+    "judge",
+    "repeat",
+    "id",
+    "task",
+    "kind",
+    "like",
+    "place",
+    "state",
+    "verdict",
+    "right",
+    "score",
+    "expected_score",
+    "error",
 )
 """The columns of `observe`."""
 

@@ -66,6 +66,7 @@ from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA, PLAIN_NU
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sample import RecordKey
 from helm_longctx.tasks.task import UNREAD
+from helm_longctx.writing import replace_page
 
 _CHUNK = 25
 """Number of instances whose texts are in one file."""
@@ -158,9 +159,8 @@ def _write_page(
         content = safe_json(
             list(map(vars, islice(instances.values(), start, start + _CHUNK)))
         )
-        (texts / f"{chunk}.js").write_text(
-            f"addTexts({chunk}, {content});\n", encoding="utf-8", errors="replace"
-        )
+        script = f"addTexts({chunk}, {content});\n"
+        replace_page(texts / f"{chunk}.js", script.encode(errors="replace"))
     rows = []
     for key, instance in instances.items():
         answers = []
@@ -200,9 +200,8 @@ def _write_page(
         ],
         "rows": rows,
     }
-    (texts / "index.js").write_text(
-        f"window.INDEX = {safe_json(index)};\n", encoding="utf-8", errors="replace"
-    )
+    script = f"window.INDEX = {safe_json(index)};\n"
+    replace_page(texts / "index.js", script.encode(errors="replace"))
     title = runs[0][0].shared_name
     write_page(
         path,

@@ -84,7 +84,9 @@ _BAD_ARCHIVE = (
         RuntimeError,
         UnicodeDecodeError,
     ),  # RuntimeError: encrypted, or another compression
-    *(zipfile.BadZipFile, zlib.error, struct.error),
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
 )
 """What reading a damaged archive raises."""
 _MOST_BYTES = 64 << 20

@@ -26,7 +26,8 @@ METRICS = (
         f"{by}{name}{of}"
         for by, of, name in product(("", "judge_"), ("", "_shown"), OFFICIAL)
     ),
-    *("judge_score", "hidden_citations"),
+    "judge_score",
+    "hidden_citations",
 )
 ASQA_METRICS = ("str_em", "str_hit", "length")
 QAMPARI_METRICS = (
@@ -37,7 +38,8 @@ QAMPARI_METRICS = (
         "qampari_f1",
         "qampari_f1_top5",
     ),
-    *("num_preds", "length"),
+    "num_preds",
+    "length",
 )
 
 _Document = Mapping[str, Any]

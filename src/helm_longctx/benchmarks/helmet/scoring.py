@@ -27,8 +27,13 @@ from helm_longctx.tasks.words import english_words, make_rouge
 from helm_longctx.tasks.words import f1 as word_f1
 
 ANSWER_METRICS = (
-    *("exact_match", "f1", "substring_exact_match"),
-    *("rougeL_f1", "rougeL_recall", "rougeLsum_f1", "rougeLsum_recall"),
+    "exact_match",
+    "f1",
+    "substring_exact_match",
+    "rougeL_f1",
+    "rougeL_recall",
+    "rougeLsum_f1",
+    "rougeLsum_recall",
 )
 
 _ALL_OR_NOTHING = {"yes", "no", "noanswer"}

@@ -95,7 +95,8 @@ def _has_last_number(output: str, answers: Sequence[str]) -> bool:
 
 def _has_first_number(output: str, answers: Sequence[str]) -> bool:
     """Return whether the first number of the output is the answer. To a whole answer, decimals are no answer."""
-    match, (answer, *_) = _NUMBER.search(output), answers
+    answer = answers[0]
+    match = _NUMBER.search(output)
     if match is None:
         return False
     try:

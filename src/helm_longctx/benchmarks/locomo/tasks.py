@@ -344,7 +344,8 @@ _LABEL = re.compile(
 
 def _find_object(text: str) -> str:
     """Return the text from the first opening brace to the last closing one, or the whole text without them."""
-    start, end = text.find("{"), text.rfind("}")
+    start = text.find("{")
+    end = text.rfind("}")
     return text[start : end + 1] if -1 < start < end else text
 
 

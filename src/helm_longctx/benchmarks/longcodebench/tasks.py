@@ -166,7 +166,9 @@ def can_read(record: ScorerInput, boxed: bool) -> bool:
 
 
 def _find(record: ScorerInput, boxed: bool) -> str | None:
-    return (find_boxed_letter if boxed else _find_letter)(record["prediction"])
+    if boxed:
+        return find_boxed_letter(record["prediction"])
+    return _find_letter(record["prediction"])
 
 
 def _answer_choice(messages: Sequence[Message], boxed: bool) -> str | None:

@@ -130,7 +130,8 @@ METRICS = (
         "completion_rate",
         "output_words",
     ),
-    *("judge_stic_2_strict", "judge_spread"),
+    "judge_stic_2_strict",
+    "judge_spread",
 )
 _LEAST_BLOCKS = 40
 _LEAST_WORDS = 2000

@@ -59,7 +59,13 @@ _INCLUDES = (
         "queue",
         "stack",
     ),
-    *("list", "fstream", "climits", "cassert", "iomanip", "sstream", "bitset"),
+    "list",
+    "fstream",
+    "climits",
+    "cassert",
+    "iomanip",
+    "sstream",
+    "bitset",
 )
 HEADER = (
     "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"

@@ -52,16 +52,12 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             text = settings.codec.decode(ids[start : start + settings.level]).strip(
                 "\ufffd"
             )
-            name, group = (
-                f"{file.stem}-{start // settings.level}",
-                f"{TEXT_GROUP}{file.name}",
-            )
             yield Example(
-                id=name,
+                id=f"{file.stem}-{start // settings.level}",
                 fields={"context": text},
                 references=[],
                 source="official",
-                group=group,
+                group=f"{TEXT_GROUP}{file.name}",
             )
     if not is_long_enough:
         raise InputError(

@@ -160,9 +160,11 @@ def _grammar(language: str) -> tuple[Parser, Query]:
 
     module = import_module(f"tree_sitter_{language}")
     # The package of TypeScript has two languages.
-    grammar = Language(
-        (module.language_typescript if language == "typescript" else module.language)()
-    )
+    if language == "typescript":
+        pointer = module.language_typescript()
+    else:
+        pointer = module.language()
+    grammar = Language(pointer)
     return Parser(grammar), Query(grammar, _QUERIES[language])
 
 

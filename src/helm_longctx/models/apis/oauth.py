@@ -20,6 +20,7 @@ from helm_longctx.environment import page_address
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.helm_log import helm_log
+from helm_longctx.models.apis.transport import ArrivingBody
 from helm_longctx.redaction.origin import check_origin
 from helm_longctx.redaction.text import redact, register_secret
 from helm_longctx.run_settings import TOKEN_TIMEOUT, find_credentials, settings_in_use
@@ -188,6 +189,7 @@ def _read_answer(
         check_origin(
             client.token_url, urljoin(client.token_url, response.headers["Location"])
         )
+    response.raw = ArrivingBody(response.raw)
     content = bytearray()
     end = time.monotonic() + seconds
     for piece in response.iter_content(_PIECE):

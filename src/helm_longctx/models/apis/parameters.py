@@ -17,8 +17,15 @@ from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 
 DROPPABLE = (
-    *("top_logprobs", "logprobs", "stream_options", "seed"),
-    *("presence_penalty", "frequency_penalty", "top_p", "stop", "stop_sequences"),
+    "top_logprobs",
+    "logprobs",
+    "stream_options",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_p",
+    "stop",
+    "stop_sequences",
     # It is last: if an error names it together with `top_p`, as with Anthropic's newer models, only `top_p` is dropped.
     "temperature",
 )

@@ -41,7 +41,8 @@ MODEL_ARGUMENTS = (
         for provider in providers().values()
         for name in provider.helm_model_arguments
     ),
-    *("vllm_model_name", "together_model"),
+    "vllm_model_name",
+    "together_model",
 )
 """Arguments of our clients and of HELM's clients that can have the model's name in requests."""
 

@@ -190,12 +190,12 @@ def cut_reply(error: str) -> Body | None:
 
 def cut_at_stop(text: str, stops: list[str]) -> str:
     """Return a text up to the first stop sequence, for models that do not support them."""
-    return text[
-        : min(
-            (start for stop in stops if (start := text.find(stop)) >= 0),
-            default=len(text),
-        )
-    ]
+    end = len(text)
+    for stop in stops:
+        start = text.find(stop)
+        if start >= 0:
+            end = min(end, start)
+    return text[:end]
 
 
 def make_result(

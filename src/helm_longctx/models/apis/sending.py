@@ -29,7 +29,7 @@ from tenacity import (
 )
 
 from helm_longctx.data.download import retry_after
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, NotKeptError
 from helm_longctx.failures import (
     Ending,
     Failure,
@@ -88,6 +88,22 @@ class Attempt:
         self.replies: list[_RawReply] = []
         self.error: Exception | None = None
         self.held: dict[str, tuple[OpensStore, Mapping[str, Any], dict[str, Any]]] = {}
+
+    def keep_replies(self) -> None:
+        """Write the replies to the cache, which alone has them. With our cache they are on disk afterwards.
+
+        Raises:
+            NotKeptError: the disk is full, or the file of the cache cannot be used.
+        """
+        for open_store, key, value in self.held.values():
+            with open_store() as store:
+                # HELM's own caches say nothing of failures.
+                put = getattr(store, "put_durably", store.put)
+                try:
+                    put(key, value)
+                except InputError as error:
+                    raise NotKeptError(f"a reply cannot be kept: {error}") from error
+        self.held.clear()
 
     def cache_replies(self) -> None:
         """Write the replies to the cache. A failure is only logged, because the answer is in the journal."""

@@ -320,17 +320,14 @@ def guard_library(library: Any) -> Any:
     return guarded
 
 
-class LimitedBody:
-    """The body of a reply, which `requests` reads into memory as a whole: with a limit of its size and its time.
+class ArrivingBody:
+    """The body of a reply that `requests` gets as it arrives. It would else wait for full pieces, however long they take.
 
-    The time starts when the object is made. Everything except `stream` is taken from `raw`, urllib3's response.
+    Everything except `stream` is taken from `raw`, urllib3's response.
     """
 
     def __init__(self, raw: Any):
         self._raw = raw
-        settings = settings_in_use()
-        self._most = settings.max_reply_bytes
-        self._end = time.monotonic() + settings.request_timeout
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)
@@ -338,11 +335,31 @@ class LimitedBody:
     def stream(
         self, amt: int | None = None, decode_content: bool | None = None
     ) -> Iterator[bytes]:
-        """Yield the body in the pieces in which it arrives; raise a failure if it is too large or takes too long."""
-        size = 0
+        """Yield the body in the pieces in which it arrives."""
         while piece := self._raw.read1(
             _COMPRESSED_PIECE, decode_content=decode_content
         ):
+            yield piece
+
+
+class LimitedBody(ArrivingBody):
+    """The body of a reply, which `requests` reads into memory as a whole: with a limit of its size and its time.
+
+    The time starts when the object is made.
+    """
+
+    def __init__(self, raw: Any):
+        super().__init__(raw)
+        settings = settings_in_use()
+        self._most = settings.max_reply_bytes
+        self._end = time.monotonic() + settings.request_timeout
+
+    def stream(
+        self, amt: int | None = None, decode_content: bool | None = None
+    ) -> Iterator[bytes]:
+        """Yield the body in the pieces in which it arrives; raise a failure if it is too large or takes too long."""
+        size = 0
+        for piece in super().stream(amt, decode_content):
             size += len(piece)
             check_size(size, self._most)
             if time.monotonic() > self._end:

@@ -320,7 +320,9 @@ def span(context: str, question: str) -> str:
 
 def label_or_span(context: str, question: str) -> str:
     """Find a label if the context ends in a demonstration, otherwise a span."""
-    return (nearest_label if _LABEL.search(context) else span)(context, question)
+    if _LABEL.search(context):
+        return nearest_label(context, question)
+    return span(context, question)
 
 
 def ranking(context: str, question: str) -> str:

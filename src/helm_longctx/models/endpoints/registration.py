@@ -132,16 +132,14 @@ def make_entries(
     endpoint: ProbedEndpoint, name: str, tokenizer: Tokenizer | None
 ) -> dict[str, dict[str, Any]]:
     """Return an entry for each of HELM's files."""
-    config = tokenizer.config(name) if tokenizer else None
-    limits = {
-        # A tokenizer in HELM's registry keeps its name. Any other is registered under the deployment's name.
-        "tokenizer_name": (name if config else tokenizer.name) if tokenizer else None,
-        "max_sequence_length": endpoint.context,
-    }
+    config = None
     fields: dict[str, Any] = {}
-    for field, value in limits.items():
-        if value is not None:
-            fields[field] = value
+    if tokenizer:
+        config = tokenizer.config(name)
+        # A tokenizer in HELM's registry keeps its name. Any other is registered under the deployment's name.
+        fields["tokenizer_name"] = name if config else tokenizer.name
+    if endpoint.context is not None:
+        fields["max_sequence_length"] = endpoint.context
     if len(fields) == 1:
         # HELM's own adapters need both to cut a prompt. With only one they fail, unless the deployment has this class.
         kind = NoTokenizerWindowService

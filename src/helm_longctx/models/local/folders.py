@@ -35,7 +35,11 @@ _WITHOUT_EFFECT = (
         "trainer_state.json",
         "training_args.*",
     ),
-    *("*.md", "*.log", "events.out.*", "*.lock", "*.tmp"),
+    "*.md",
+    "*.log",
+    "events.out.*",
+    "*.lock",
+    "*.tmp",
 )
 """Names of files that a training or a repository has beside a model, and that no answer depends on."""
 

@@ -41,7 +41,7 @@ from helm_longctx.runs.prompts import (
 )
 from helm_longctx.runs.records import read_records, read_run_states
 from helm_longctx.tasks.entry import ADAPTER_METHOD
-from helm_longctx.writing import replace_file
+from helm_longctx.writing import replace_file, replace_page
 
 _INPUTS = (STATES, INSTANCE_STATS)
 
@@ -485,9 +485,8 @@ class _FullTexts:
                 (self._folder / INDEX).unlink(missing_ok=True)
                 self._is_whole = False
             # With mtime=0 the file depends only on the text. Level 1 is fast, and the page is rarely opened.
-            (self._folder / name).write_bytes(
-                gzip.compress(data, compresslevel=1, mtime=0)
-            )
+            packed = gzip.compress(data, compresslevel=1, mtime=0)
+            replace_page(self._folder / name, packed)
             self._written.add(name)
         return digest
 

@@ -76,7 +76,7 @@ from helm_longctx.runs.shown_models import shown_model
 from helm_longctx.tasks.metric_names import task_score
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.stored_entry import read_entry
-from helm_longctx.writing import replace_file
+from helm_longctx.writing import replace_file, replace_page
 
 _MAIN = "Main leaderboard"
 """Category of the group with which HELM's pages open."""
@@ -661,7 +661,7 @@ class _Pages:
                     table.links.append(Hyperlink(text=text, href=str(path)))
                 latex.parent.mkdir(parents=True, exist_ok=True)
                 text = table_to_latex(table, f"{table.name} ({group.name})")
-                latex.write_text(text, encoding="utf-8")
+                replace_page(latex, text.encode())
                 _write_json(as_json, table)
             if tables:
                 _write_json(folder / f"{group.name}.json", tables)
@@ -709,7 +709,7 @@ def _scenario_of(member: Member) -> ScenarioSpec:
 
 def _write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(_dump_json(content))
+    replace_page(path, _dump_json(content))
 
 
 def _dump_json(content: Any) -> bytes:

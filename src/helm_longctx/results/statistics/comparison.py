@@ -121,7 +121,8 @@ def _find_bounds(looks: Looks, first: float) -> Floats:
 
     if len(looks) == 1:
         return -np.asarray(ndtri(first * _LEVELS))
-    mass, (same, deviation) = _walk(looks[:-1], first), _step(looks)
+    mass = _walk(looks[:-1], first)
+    same, deviation = _step(looks)
     errors = (1 - first) * looks[0] * (1 / looks[-2] - 1 / looks[-1]) * _LEVELS
     low = np.full(len(errors), -9.0)
     high = np.full(len(errors), 12.0)
@@ -188,8 +189,8 @@ class Comparison:
 
     Args:
         effect: the difference of the means (first minus second) and its interval.
-        p_value: the two-sided p-value. It is below 0.05 if and only if the interval of the effect excludes 0, and NaN
-            if there is no instance, or if a score has no interval.
+        p_value: the two-sided p-value. It is below `SIGNIFICANCE` if and only if the interval of the effect excludes
+            0. It is NaN if there is no instance, or if a score has no interval.
         wins, losses, ties: numbers of instances on which the first model is better, worse, equal; 0 if only the means
             were compared.
         failures: the questions without an answer. None if both models answered everything.

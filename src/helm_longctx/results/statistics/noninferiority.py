@@ -476,10 +476,10 @@ class Drop:
 
     Args:
         comparison: the candidate's score minus the base's. The interval contains the difference at all
-            looks together in 95 % of cases.
+            looks together with the level of intervals.
         p_worse: the one-sided p-value of a drop of at most the margin, adjusted for the looks, and by Holm's method
             over all parts.
-        verdict: `NO_WORSE` if the interval is above a drop of the margin, and `WORSE` if `p_worse` is below 0.025.
+        verdict: `NO_WORSE` if the interval is above a drop of the margin, and `WORSE` if `p_worse` is below `ONE_SIDED`.
         more: number of instances that are still needed to decide; 0 if it is decided, or need not be.
         is_suspect: whether a depth has a drop that is certain, but not certain to be smaller than the margin.
         base, candidate: the mean scores, 0 to 1.

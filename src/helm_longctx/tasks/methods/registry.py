@@ -31,8 +31,18 @@ GROUP = "helm_longctx.methods"
 """The group of entry points that name a `Method` of another package, by convention `package.module:METHOD`."""
 
 _OURS = (
-    *(RETRIEVE, RETRIEVE_REASON, CLOSED_BOOK, QUESTION_ONLY, COT),
-    *(COMPACT, MAP_REDUCE, REFINE, READ_TWICE, MEMORY, RECURSIVE, AGENT),
+    RETRIEVE,
+    RETRIEVE_REASON,
+    CLOSED_BOOK,
+    QUESTION_ONLY,
+    COT,
+    COMPACT,
+    MAP_REDUCE,
+    REFINE,
+    READ_TWICE,
+    MEMORY,
+    RECURSIVE,
+    AGENT,
     NATIVE_TOOLS,
 )
 

@@ -36,6 +36,7 @@ from helm_longctx.models.results import add_facts, make_failure
 from helm_longctx.models.sampling import with_fields
 from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, SpanRequest
 from helm_longctx.tasks.answer import Usage, check_usage, read_counts
+from helm_longctx.writing import replacing
 
 CHAT = "/v1/chat/completions"
 _COMPLETIONS = "/v1/completions"
@@ -543,10 +544,9 @@ class _BatchFiles(batches.Service):
         """Write the file."""
         path = self._folder / _file_name(part)
         path.parent.mkdir(exist_ok=True)
-        # The file first has another name, so that `vllm run-batch` never reads an incomplete file.
-        with path.with_suffix(".part").open("wb") as target:
+        # `vllm run-batch` never reads an incomplete file.
+        with replacing(path) as unfinished, unfinished.open("wb") as target:
             shutil.copyfileobj(file, target)
-        path.with_suffix(".part").replace(path)
         return path.name
 
     def find(self, part: batches.BatchShare, others: set[str]) -> batches.BatchSearch:
