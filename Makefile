@@ -36,9 +36,10 @@ serve: $(VENV)/installed
 # hundreds of interpreters, which are quicker if Python may keep compiled modules.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 4 --dist loadscope --no-loadscope-reorder
 
-# What `make test-deep` runs: kills and restarts, mutated input, Ray, real models behind proxies, and every command of the guides.
+# What `make test-deep` runs: kills and restarts, mutated input, Ray, the small real model SmolLM2, and every command of the guides.
 DEEP := tests/apps/compaction/test_kills.py tests/apps/test_gate_real.py tests/chaos tests/extending tests/fuzz tests/guides \
-	tests/runner/batches/test_kills.py tests/runner/machines/test_ray.py
+	tests/models/test_real_model.py tests/runner/batches/test_kills.py tests/runner/machines/test_ray.py \
+	tests/runner/test_real_methods.py
 
 test: $(VENV)/installed-dev browser sandbox lint
 	$(PYTEST) $(addprefix --ignore=,$(DEEP))

@@ -3,12 +3,14 @@
     python -m bench.peers [--folder peers] [--questions 2000] [--characters 16000] [--length 8k] [--threads 32]
                           [--turns 3] [--after 0.02] [--programs helm-longctx openai …] [--json FILE]
 
-Each peer is installed from the package index into an environment of its own in the folder, which is kept for the next
-time; remove it when this environment has another version of `openai`. A server in a separate process answers each
-request after a fixed time. Each program reads the same file of questions, by default with contexts of about 4k tokens,
-sends them with the same number of requests in flight, scores the answers, and writes its files. They take turns. The
-script prints medians of the elapsed seconds, of the processor seconds, and of the peak memory in MB of the whole
-process, imports included.
+The bare client runs in this environment, so that both have the same packages: openai 3, for example, also imports
+aiohttp where it is installed, as it is beside HELM. Another version of it is measured with `pip install --no-deps
+--target DIR openai==VERSION` and PYTHONPATH=DIR. Each other peer is installed from the package index into an
+environment of its own in the folder, which is kept for the next time; remove it when this environment has another
+version of `openai`. A server in a separate process answers each request after a fixed time. Each program reads the same
+file of questions, by default with contexts of about 4k tokens, sends them with the same number of requests in flight,
+scores the answers, and writes its files. They take turns. The script prints medians of the elapsed seconds, of the
+processor seconds, and of the peak memory in MB of the whole process, imports included.
 
 Programs and server share the machine, so compare only figures of one run. If the machine does other work, the
 processor time says more. 200 prompts of about 1m tokens are `--questions 200 --characters 4500000 --length 1m --threads
@@ -36,8 +38,9 @@ from bench.requests.overhead import RNG, WORDS
 OURS = "helm-longctx"
 _PACKAGE = f"openai=={version('openai')}"
 
+BARE_CLIENT = "openai"
+
 PEERS = {
-    "openai": (_PACKAGE,),
     "lm-evaluation-harness": ("lm_eval[api]",),
     "inspect_ai": ("inspect_ai", _PACKAGE),
 }
@@ -114,7 +117,7 @@ def commands(
             "--entry",
             f"any_jsonl:path=.,length={length},count_with=longctx/words",
         ],
-        "openai": [programs["openai"] / "python", "bare.py", address, str(threads)],
+        BARE_CLIENT: [sys.executable, "bare.py", address, str(threads)],
         "lm-evaluation-harness": [
             *(
                 programs["lm-evaluation-harness"] / "lm_eval",
@@ -208,6 +211,7 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, list[Cost]]:
 
 def main() -> None:
     """Install, measure and print."""
+    every_program = [OURS, BARE_CLIENT, *PEERS]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -225,7 +229,7 @@ def main() -> None:
         "--length", default="8k", help="that holds a context, for helm-longctx"
     )
     parser.add_argument(
-        "--programs", nargs="+", choices=[OURS, *PEERS], default=[OURS, *PEERS]
+        "--programs", nargs="+", choices=every_program, default=every_program
     )
     parser.add_argument("--threads", type=int, default=32)
     parser.add_argument("--turns", type=int, default=3)

@@ -11,10 +11,16 @@ import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from helm_longctx.writing import replace_file, replace_page, write_output
+from helm_longctx.writing import (
+    replace_file,
+    replace_page,
+    replacing,
+    write_output,
+)
 
 OLD = b"old"
 NEW = b"new" * 1_000
@@ -118,4 +124,17 @@ def test_a_place_where_no_file_can_be_replaced(
     assert path.read_bytes() == NEW
     with pytest.raises(OSError, match="busy"):
         write_output(tmp_path / "other.json", NEW)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    """If a second writer comes while the first one writes, both succeed, and the file is whole."""
+    path = tmp_path / "schema.json"
+    with replacing(path) as part:
+        part.write_bytes(b"first")
+        other = Thread(target=replace_file, args=(path, b"second"))
+        other.start()
+        other.join()
+        assert path.read_bytes() == b"second"
+    assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]

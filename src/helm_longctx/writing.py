@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -25,8 +26,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
     After an error in the block the old file is unchanged. A link is replaced, and not followed.
     """
-    # The temporary file is in the same folder, because `os.replace` is one step only within a disk.
-    part = path.with_name(f"{path.name}.part")
+    # The temporary file is in the same folder, because `os.replace` is one step only within a disk. Each writer has its
+    # own: of two commands that write the same file at once, neither takes away or fills the other's.
+    part = path.with_name(f"{path.name}.{threading.get_native_id()}.part")
     try:
         yield part
         os.replace(part, path)

@@ -313,6 +313,17 @@ def test_a_folder_with_another_certificate(
     assert message in command.err
 
 
+def test_the_usual_folder_of_a_certificate(command: Command) -> None:
+    """Without `--to`, the folder stands among the outputs, with the names of the model and the claimed length."""
+    folder = Path("benchmark_output/certificates/endpoint_simulated-2k")
+    folder.mkdir(parents=True)
+    (folder / "design.json").write_text("[]")
+    options = ("--model-name", "simulated", "--claim", "2k", "--shortest", "1k")
+    with serve(SimulatedModel()) as (url, _):
+        assert command("certify", "--model-url", url, *options) == 2
+    assert "design.json in this folder cannot be read" in command.err
+
+
 @pytest.mark.usefixtures("few_kinds")
 def test_a_folder_with_another_models_certificate(command: Command) -> None:
     """The certificate of one model is not replaced by the certificate of another one with the same options."""

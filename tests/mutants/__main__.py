@@ -141,6 +141,8 @@ class _Judge:
             worker.start()
         for worker in workers:
             worker.join()
+        if any(worker.exitcode for worker in workers):
+            sys.exit("a process of the tool ended early")
 
     def _judge_each(self, mutants: list[Mutant]) -> None:
         for mutant in mutants:

@@ -30,9 +30,11 @@ PRELOADED = (
 )
 """What the tests need besides the package. Each process of a mutant has it from the start."""
 
-
-BUSY = 6
+BUSY = 20
 """How many times longer than the processor time the tests of a mutant may take."""
+
+FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that say nothing about a mutant."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ def run_tests(
     else:
         os.killpg(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in FROM_OUTSIDE:
+        sys.exit("the tests of a mutant were ended from outside")
     os.set_blocking(reading, False)
     with os.fdopen(reading, "rb") as pipe:
         failed = (pipe.read() or b"").decode().splitlines()
