@@ -109,3 +109,12 @@ def test_scores_of_the_earlier_scorer_are_marked() -> None:
         assert result.conditions == (
             ("scorer=2024-06",) if result.task in changed else ()
         )
+
+
+@pytest.mark.parametrize("references", [[], [""], ["[]"], ["x"]])
+def test_calculations_without_a_usable_reference_have_no_score(
+    references: list[str],
+) -> None:
+    """Without a reference, or with one that is no list of numbers, Math.Calc has no score and no error."""
+    record = {"prediction": "1 2", "references": references}
+    assert INFINITE_BENCH.task("math_calc").score(record) == {}
