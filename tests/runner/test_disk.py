@@ -11,7 +11,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from helm_longctx.judging.entailment import CachedEntailment, Pair
 from helm_longctx.models.apis.availability import PROMPT
 from helm_longctx.run_settings import JUDGE_PARALLEL, MIRROR
 from helm_longctx.runner import programs
-from helm_longctx.runner.cache import DigestStore, _CacheFile
+from helm_longctx.runner.cache import DigestStore, _CacheFile, open_cache_file
 from helm_longctx.runner.spool import Spool, StoredRequest
 from helm_longctx.runs.journal import (
     NAME,
@@ -335,6 +336,33 @@ def test_an_interrupted_writer_leaves_the_others(tmp_path: Path) -> None:
         thread.join()
     writer.add(2)
     assert written == [2]
+
+
+def test_a_reply_that_waits_with_one_that_does_not_fit(
+    tmp_path: Path, limit: Limit
+) -> None:
+    """Of replies that are written to the request cache together those are kept that fit."""
+    path = str(tmp_path / "cache.sqlite")
+    store = DigestStore(path)
+    store.add("first", {"value": ""})
+    writer = open_cache_file(path)._durable_writer
+    sizes = (1_000, 200_000, 2_000, 3_000)
+
+    def add(size: int) -> None:
+        with suppress(InputError):
+            store.add(f"v{size}", {"value": "x" * size})
+
+    limit(60_000)
+    with ThreadPoolExecutor() as pool:
+        with writer._writing:
+            adding = [pool.submit(add, size) for size in sizes]
+            while len(writer._gathering[0]) < len(sizes):
+                time.sleep(0.001)
+        for added in adding:
+            added.result()
+    limit(resource.RLIM_INFINITY)
+    kept = [len(value["value"]) for _, value in _CacheFile(path).items()]
+    assert sorted(kept) == [0, 1_000, 2_000, 3_000]
 
 
 def test_a_program_on_a_full_disk(

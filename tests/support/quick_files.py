@@ -59,9 +59,10 @@ def read_own_files() -> None:
 
 
 def _load(stream: Any, Loader: Any) -> Any:  # noqa: N803  # PyYAML's name
-    path = getattr(stream, "name", None)
+    is_text = isinstance(stream, str)
+    path = _paths().get(stream) if is_text else getattr(stream, "name", None)
     file = _pickles().get(path)
-    if file is not None:
+    if path and file is not None:
         content = OwnFile(pickle.loads(file))
         content.path = path
         return content
@@ -69,18 +70,21 @@ def _load(stream: Any, Loader: Any) -> Any:  # noqa: N803  # PyYAML's name
 
 
 @cache
-def _pickles() -> dict[str | None, bytes]:
-    """Return the content of HELM's files by their paths."""
-    files = [
-        file
+def _paths() -> dict[str, str]:
+    """Return the paths of HELM's own files by their texts, because our package reads a file before it parses it."""
+    return {
+        file.read_text(encoding="utf-8"): str(file)
         for file in resources.files("helm.config").iterdir()
         if file.name.endswith(".yaml")
-    ]
+    }
+
+
+@cache
+def _pickles() -> dict[str | None, bytes]:
+    """Return the content of HELM's files by their paths."""
     return {
-        str(file): pickle.dumps(
-            load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)
-        )
-        for file in files
+        path: pickle.dumps(load(text, yaml.CSafeLoader))
+        for text, path in _paths().items()
     }
 
 

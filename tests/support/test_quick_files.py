@@ -34,6 +34,15 @@ def test_models() -> None:
     assert first.models[0] is not second.models[0]
 
 
+def test_a_text_that_was_read() -> None:
+    """The text of one of HELM's own files is known as the file is."""
+    name = config_registry.MODEL_METADATA_FILE
+    path = resources.files(config_registry.CONFIG_PACKAGE) / name
+    content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    assert isinstance(content, quick_files.OwnFile)
+    assert content == read_own_file(name, quick_files.load)
+
+
 @pytest.mark.parametrize(
     ("name", "data_class"),
     [

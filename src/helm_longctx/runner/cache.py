@@ -210,6 +210,8 @@ class _CacheFile:
         self._identity: tuple[int, int] | None = None
         self._wait = WAIT
         self._writer = GroupWriter(self._commit)
+        # Threads that wait for the disk share one wait.
+        self._durable_writer = GroupWriter(self._commit_durably)
         self._is_unwritable = False
 
     def __enter__(self) -> _CacheFile:
@@ -258,8 +260,7 @@ class _CacheFile:
 
     def add(self, key: str, value: Any) -> None:
         """Store a value. It is on disk when this method returns. Raises a `_CacheError` if it cannot be written."""
-        with self._name_errors(), closing(self._connect(is_durable=True)) as connection:
-            connection.execute(_INSERT, (key, _seal(key, value)))
+        self._durable_writer.add((_INSERT, (key, _seal(key, value))))
 
     def _value(self, key: str, data: bytes) -> Any:
         """Return a stored value, or None if it was changed or is another key's. Values of HELM have no digest."""
@@ -272,6 +273,33 @@ class _CacheFile:
             )
             return None
         return pickle.loads(data)  # noqa: S301  # the format of HELM's files
+
+    def _commit_durably(self, changes: Sequence[_Change]) -> None:
+        """Make changes that are on disk afterwards. If the disk is full, those are made that fit.
+
+        Raises:
+            _CacheError: one of the changes is not made.
+        """
+        try:
+            self._commit_together(changes)
+        except _CacheError:
+            if len(changes) == 1:
+                raise
+            errors = []
+            for change in changes:
+                try:
+                    self._commit_together([change])
+                except _CacheError as error:
+                    errors.append(error)
+            if errors:
+                raise errors[0] from None
+
+    def _commit_together(self, changes: Sequence[_Change]) -> None:
+        with self._name_errors(), closing(self._connect(is_durable=True)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement, values in changes:
+                connection.execute(statement, values)
+            connection.execute("COMMIT")
 
     def _commit(self, changes: Sequence[_Change]) -> None:
         """Make changes in one transaction. After a failed one, the next does not wait for locks."""
