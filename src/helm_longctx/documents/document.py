@@ -137,18 +137,17 @@ class Table:
         """Return the rows for a CSV file: texts and unrounded numbers. A number that is missing is an empty text."""
         rows = []
         for row in self.rows:
-            cells = zip(row, self.columns, strict=True)
-            rows.append([_plain_value(cell, column) for cell, column in cells])
+            values: list[str | float] = []
+            for cell, column in zip(row, self.columns, strict=True):
+                if not column.is_number:
+                    values.append(cell.text)
+                elif cell.value is None:
+                    values.append("")
+                else:
+                    # Nine digits hide the noise of floating-point sums, and no table shows more.
+                    values.append(round(cell.value, 9))
+            rows.append(values)
         return rows
-
-
-def _plain_value(cell: Cell, column: Column) -> str | float:
-    if not column.is_number:
-        return cell.text
-    if cell.value is None:
-        return ""
-    # Nine digits hide the noise of floating-point sums, and no table shows more.
-    return round(cell.value, 9)
 
 
 def text_table(

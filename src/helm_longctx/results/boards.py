@@ -20,11 +20,16 @@ from helm_longctx.results.comparability import Caveat
 from helm_longctx.results.reading import (
     Result,
     Run,
+    interval_finder,
     published_results,
     read_results,
     read_runs,
 )
-from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.results.statistics.intervals import (
+    ClusterWeights,
+    Interval,
+    mean_of_means,
+)
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
@@ -224,8 +229,15 @@ class Board:
 
     def is_floor(self, model: ShownModel) -> bool:
         """Whether a model's scores need no understanding."""
-        is_floor = model in FLOORS or model.label in self.benchmark.floors
-        return is_floor or model.setup.method.is_floor
+        if model not in self._is_floor:
+            is_floor = model in FLOORS or model.label in self.benchmark.floors
+            self._is_floor[model] = is_floor or model.setup.method.is_floor
+        return self._is_floor[model]
+
+    @cached_property
+    def _is_floor(self) -> dict[ShownModel, bool]:
+        """What `is_floor` returned, because it is asked for each score."""
+        return {}
 
     @cached_property
     def _floors(self) -> frozenset[ShownModel]:
@@ -427,7 +439,7 @@ class Board:
         for score, tasks in zip(own, sets, strict=True):
             if tasks == ranked:
                 judged.append(score)
-        origins = Counter((score.judges, score.is_generated) for score in judged)
+        origins = Counter([(score.judges, score.is_generated) for score in judged])
         chosen = max(
             judged,
             key=lambda score: (
@@ -757,11 +769,12 @@ def _average_tasks(
 ) -> tuple[Interval, tuple[Caveat, ...]]:
     missing: list[Caveat] = []
     others: list[Caveat] = []
+    find_interval = interval_finder(metric)
     intervals = []
     clusters = []
     for task in tasks:
         result = chosen.get(task.name)
-        interval = result.find_interval(metric) if result else None
+        interval = find_interval(result) if result else None
         if result is None or interval is None or math.isnan(interval.mean):
             missing.append(Caveat("missing", task.name))
             continue
@@ -786,15 +799,17 @@ def mean_of_results(
     Args:
         weighted: scores with the statistic, each with its weight. The sum of the weights is 1.
     """
+    find_interval = interval_finder(metric)
     intervals = []
-    clusters = []
+    clusters: list[ClusterWeights] = []
     weights = []
     for result, weight in weighted:
-        interval = result.find_interval(metric)
+        interval = find_interval(result)
         if interval is None:
             raise KeyError(metric)
         intervals.append(interval)
-        clusters.append(result.clusters_of(metric))
+        # Of published scores no clusters are known.
+        clusters.append({} if result.is_published else result.clusters_of(metric))
         weights.append(weight)
     return mean_of_means(intervals, clusters, weights)
 

@@ -88,8 +88,9 @@ def score_rows(board: Board) -> list[dict[str, Any]]:
     rows = []
     for key, result in board.results.items():
         interval = result.interval
-        perplexity = find_perplexity(result)
-        longppl = find_longppl(result)
+        # Of official metrics, which nearly all results have, there is no perplexity.
+        perplexity = find_perplexity(result) if result.metric else None
+        longppl = find_longppl(result) if result.metric else None
         # Of published scores no answers are known.
         numbers = _NO_NUMBERS if result.is_published else score_numbers(result)
         caveats = []
@@ -630,11 +631,10 @@ def all_models(board: Board) -> list[ShownModel]:
         *board.without_rank(board.main_length, part),
     ]
     ranked = [score.model for score in scores]
-    kinds = ("own", "floor", "published")
-    return sorted(
-        dict.fromkeys([*ranked, *board.models]),
-        key=lambda model: kinds.index(kind_of(board, model)),
-    )
+    by_kind: dict[str, list[ShownModel]] = {"own": [], "floor": [], "published": []}
+    for model in dict.fromkeys([*ranked, *board.models]):
+        by_kind[kind_of(board, model)].append(model)
+    return [*by_kind["own"], *by_kind["floor"], *by_kind["published"]]
 
 
 def kind_of(board: Board, model: ShownModel) -> str:

@@ -6,8 +6,9 @@ This is the only module that turns a run's files into scores.
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -810,12 +811,20 @@ def _published_caveats(
 
 
 @cache
+@cache
 def _widest_interval(mean: float, count: int) -> Interval:
     """Return a mean in 0…1 with the ends of Wilson's interval; of an unknown number of questions without ends."""
     if not count:
         return without_ends(mean)
     low, high = wilson(mean, count, normal_quantile())
     return Interval(mean, low, high, count)
+
+
+def interval_finder(metric: str) -> Callable[[Result], Interval | None]:
+    """Return a function that finds a statistic of a result. It is quicker for thousands of results."""
+    if metric == MAIN_METRIC:
+        return operator.attrgetter("interval")
+    return operator.methodcaller("find_interval", metric)
 
 
 def read_runs(results: Iterable[Result]) -> Iterator[tuple[Run, list[Result]]]:

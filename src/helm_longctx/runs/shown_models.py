@@ -117,6 +117,8 @@ class ShownModel(str):
     base: str
     setup: Setup
     is_published: bool
+    label: str
+    """The name for readers, which see elsewhere whether a score was published."""
 
     def __new__(
         cls,
@@ -125,22 +127,17 @@ class ShownModel(str):
         is_published: bool = False,
     ) -> ShownModel:
         """Make the text of the fields."""
-        name = super().__new__(
-            cls, f"{PUBLISHED}/{base}" if is_published else _label(base, setup)
-        )
+        label = _label(base, setup)
+        name = super().__new__(cls, f"{PUBLISHED}/{base}" if is_published else label)
         name.base = base
         name.setup = setup
         name.is_published = is_published
+        name.label = label
         return name
 
     def __getnewargs__(self) -> tuple[str, Setup, bool]:  # type: ignore[override]
         """Return the fields, for copies."""
         return self.base, self.setup, self.is_published
-
-    @property
-    def label(self) -> str:
-        """The name for readers, which see elsewhere whether a score was published."""
-        return _label(self.base, self.setup)
 
     @property
     def without_method(self) -> ShownModel:

@@ -620,11 +620,8 @@ def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
     # Scores of tasks that take these arguments must not be mixed with scores of the category's other tasks.
     taken = some - (_OF_EVERY_TASK - every)
     taken |= set(METHOD_ARGUMENTS) if "method" in taken else set()
-    return [
-        *dict.fromkeys(
-            (benchmark.task_argument, *(key for key in ARGUMENTS if key in taken))
-        )
-    ]
+    shared = [key for key in ARGUMENTS if key in taken]
+    return [*dict.fromkeys([benchmark.task_argument, *shared])]
 
 
 def _read_length(

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from helm_longctx.errors import bad_argument
 
@@ -41,6 +42,7 @@ INPUT_TOKENS = Axis("tokens", limits_prompt=True)
 """A length counts the tokens of prompt and output together, as in HELMET and RULER."""
 
 
+@lru_cache(maxsize=1000, typed=True)
 def parse_length(value: str | int, where: str = "length") -> int:
     """Parse a length such as `8k`, `8K`, `0.5k`, `8192`, `"8192"`, `1m` or `0k`, or raise an `InputError`."""
     if str(value).strip().lower() in (_EMPTY, "0"):

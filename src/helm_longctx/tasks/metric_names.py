@@ -1,5 +1,6 @@
 """The statistics of a run: their names and meaning, and the scores that each average is made of."""
 
+from functools import cache
 from typing import Any
 
 from helm_longctx.data.tables import read_table
@@ -209,6 +210,7 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=False)) for row in rows]
 
 
+@cache
 def nearest_depth(depth: float) -> int:
     """Return the depth in percent at which an answer counts."""
     return min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))

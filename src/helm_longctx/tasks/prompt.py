@@ -235,7 +235,8 @@ class Template:
     @property
     def has_question(self) -> bool:
         """Whether there are fields for a context and for a question about it."""
-        return CONTEXT in self.names and any(name in self.names for name in QUESTIONS)
+        names = self.names
+        return CONTEXT in names and not names.isdisjoint(QUESTIONS)
 
     def render(self, fields: Mapping[str, str]) -> RenderedPrompt:
         """Make the prompt of an example from its fields."""

@@ -433,7 +433,7 @@ def _with_table(
         points[parse_length(match[1]) if match else None] = point
     tasks = {}
     for length in points:
-        tasks[length] = max(len(row.scores) for row in rows if row.length == length)
+        tasks[length] = max([len(row.scores) for row in rows if row.length == length])
     values: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row.length in tasks and (

@@ -531,13 +531,8 @@ class Task:
             "scorer": bool(self.scorers),
             **asks,
         }
-        return frozenset(
-            (
-                *EVERY_TASK,
-                *self.arguments,
-                *(name for name, takes in further.items() if takes),
-            )
-        )
+        taken = [name for name, takes in further.items() if takes]
+        return frozenset([*EVERY_TASK, *self.arguments, *taken])
 
     def variant(self, settings: Settings) -> Variant:
         """Return the variant of the entry's protocol; the variant of `paper` if the task does not have the protocol.

@@ -300,6 +300,7 @@ def _property_plot(
     for other in board.parts_at(length):
         if _find_model_scores(board, other, length):
             parts.append(other)
+    results = {other: board.scores_of(other, length) for other in parts}
     rows = []
     for score in scores:
         model = score.result.model
@@ -310,7 +311,7 @@ def _property_plot(
             **score.texts,
         }
         for other in parts:
-            if result := board.score(model, other, length):
+            if result := results[other].get(model):
                 row[other] = round(result.interval.mean, 6)
         rows.append(row)
     filters = {}

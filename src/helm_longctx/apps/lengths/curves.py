@@ -378,12 +378,15 @@ def _curves(board: Board, name: str) -> Figure | None:
         title = board.titles[result.part]
         return plot_row(board, result, part=title, length=label(result.length))
 
+    results = []
+    for part in parts:
+        for length in board.lengths:
+            results.append(board.scores_of(part, length))
     rows = []
     for model in all_models(board):
-        for part in parts:
-            for length in board.lengths:
-                if result := board.score(model, part, length):
-                    rows.append(make_row(result))
+        for by_model in results:
+            if result := by_model.get(model):
+                rows.append(make_row(result))
     for key, result in board.scores.items():
         if key.part in parts and key.context == "none":
             row = make_row(result)
