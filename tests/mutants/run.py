@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -137,6 +138,9 @@ def run_tests(
     else:
         os.killpg(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
+    # Servers and programs that its tests started may still run.
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) in FROM_OUTSIDE:
         sys.exit("the tests of a mutant were ended from outside")
     os.set_blocking(reading, False)
