@@ -229,15 +229,34 @@ class Board:
 
     def is_floor(self, model: ShownModel) -> bool:
         """Whether a model's scores need no understanding."""
-        if model not in self._is_floor:
-            is_floor = model in FLOORS or model.label in self.benchmark.floors
-            self._is_floor[model] = is_floor or model.setup.method.is_floor
-        return self._is_floor[model]
+        is_floor = model in FLOORS or model.label in self.benchmark.floors
+        return is_floor or model.setup.method.is_floor
 
     @cached_property
-    def _is_floor(self) -> dict[ShownModel, bool]:
-        """What `is_floor` returned, because it is asked for each score."""
-        return {}
+    def kinds(self) -> Mapping[ShownModel, str]:
+        """The kind of each model with a score: `own`, `published` or `floor`."""
+        kinds = {}
+        for model in self.models:
+            if model in self._floors:
+                kinds[model] = "floor"
+            elif model in self.published_models:
+                kinds[model] = "published"
+            else:
+                kinds[model] = "own"
+        return kinds
+
+    @cached_property
+    def models_by_rank(self) -> list[ShownModel]:
+        """All models with a score: the user's, the floors, and the published ones, each by rank."""
+        part = self.main_part(self.main_length)
+        scores = [
+            *self.ranking(self.main_length, part),
+            *self.without_rank(self.main_length, part),
+        ]
+        by_kind: dict[str, list[ShownModel]] = {"own": [], "floor": [], "published": []}
+        for model in dict.fromkeys([*(score.model for score in scores), *self.models]):
+            by_kind[self.kinds[model]].append(model)
+        return [*by_kind["own"], *by_kind["floor"], *by_kind["published"]]
 
     @cached_property
     def _floors(self) -> frozenset[ShownModel]:

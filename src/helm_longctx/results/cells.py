@@ -623,29 +623,6 @@ def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
     return [*own, *published[: max(SHOWN - len(own), _FEWEST_PUBLISHED)]]
 
 
-def all_models(board: Board) -> list[ShownModel]:
-    """Return the user's models, the floors, and the published models, each by rank."""
-    part = board.main_part(board.main_length)
-    scores = [
-        *board.ranking(board.main_length, part),
-        *board.without_rank(board.main_length, part),
-    ]
-    ranked = [score.model for score in scores]
-    by_kind: dict[str, list[ShownModel]] = {"own": [], "floor": [], "published": []}
-    for model in dict.fromkeys([*ranked, *board.models]):
-        by_kind[kind_of(board, model)].append(model)
-    return [*by_kind["own"], *by_kind["floor"], *by_kind["published"]]
-
-
-def kind_of(board: Board, model: ShownModel) -> str:
-    """Return the kind of a model in the data of plots: `own`, `published` or `floor`."""
-    if board.is_floor(model):
-        return "floor"
-    if model in board.published_models:
-        return "published"
-    return "own"
-
-
 @cache
 def short_name(model: ShownModel) -> str:
     """Return the name of a model in plots."""
@@ -656,7 +633,7 @@ def model_cell(board: Board, model: ShownModel, context: str = "full") -> Cell:
     """Return a model's name. Its tag puts the row among the rows of its kind."""
     if context == "none":
         return Cell(show_model(model), detail="closed book", tag="floor")
-    kind = kind_of(board, model)
+    kind = board.kinds[model]
     return Cell(
         show_model(model),
         detail="" if kind == "own" else kind,
@@ -668,7 +645,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     """Return a score with its interval and mark. `best` is the best of its column. The note of a dash explains it."""
     if result is None:
         return Cell(DASH, note="not run")
-    reasons = describe(result.caveats)
+    reasons = describe(result.caveats) if result.caveats else []
     if not result.has_score:
         return Cell(DASH, note="; ".join(reasons) or "no scored answer")
     interval = result.interval
@@ -718,7 +695,7 @@ def plot_row(board: Board, result: Result, **about: str) -> dict[str, Any]:
     row |= interval_row(result.interval)
     if result.caveats:
         row |= {"mark": MARK, "note": caveat_kinds(result.caveats)}
-    row["kind"] = kind_of(board, result.model)
+    row["kind"] = board.kinds[result.model]
     return row
 
 

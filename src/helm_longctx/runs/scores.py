@@ -171,7 +171,7 @@ class _ScoreMaker:
             task=task,
             instance=record.instance,
             repeat=record.repeat,
-            score=fmean(values[name] for name in headline) if has_score else None,
+            score=fmean([values[name] for name in headline]) if has_score else None,
             group=_group(task, record.instance, sample),
             depth=values.get("depth", sample.depth),
             failure=next((name for name in FAILURES if values.get(name)), ""),

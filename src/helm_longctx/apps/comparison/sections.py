@@ -33,7 +33,6 @@ from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite, show_model
 from helm_longctx.results.cells import (
     SERVER,
-    kind_of,
     shown_models,
 )
 from helm_longctx.results.comparison import (
@@ -207,7 +206,7 @@ def _ranks(
             "score": rank,
             "low": low,
             "high": high,
-            "kind": kind_of(board, model),
+            "kind": board.kinds[model],
         }
         rows.append(row)
     if len(ranking) < 2 or not rows:

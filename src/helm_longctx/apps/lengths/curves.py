@@ -20,10 +20,8 @@ from helm_longctx.documents.numbers import DASH, MARK, format_range, percent, sh
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
 from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results
 from helm_longctx.results.cells import (
-    all_models,
     caveat_kinds,
     interval_row,
-    kind_of,
     model_cell,
     plot_row,
     score_cell,
@@ -65,7 +63,7 @@ def sweep_sections(board: Board, length: int | None) -> Section | None:
         results = {}
         for level, task in sweep.tasks.items():
             results[level] = board.scores_of(task, length)
-        for model in all_models(board):
+        for model in board.models_by_rank:
             at_levels = {}
             for level, scores in results.items():
                 if model in scores:
@@ -203,7 +201,7 @@ def _heat_table(
     parts: Sequence[str],
 ) -> Figure | None:
     rows: list[dict[str, Any]] = []
-    models = all_models(board)
+    models = board.models_by_rank
     for part in parts:
         scores_at = {}
         for length in board.lengths:
@@ -225,7 +223,7 @@ def _heat_table(
                 rows.append(row)
     if not rows:
         return None
-    titles = list(dict.fromkeys(row["part"] for row in rows))
+    titles = list(dict.fromkeys([row["part"] for row in rows]))
     spec = heat_tables(
         titles, [label(length) for length in board.lengths], _unit(board)
     )
@@ -243,7 +241,7 @@ def length_sections(board: Board) -> list[Section]:
         blocks.append(table)
     sections = [Section(name, "Scores over length", blocks)] if blocks else []
     rows = []
-    order = all_models(board)
+    order = board.models_by_rank
     if len(board.lengths) > 1:
         traits = splits(board.tasks, board.benchmark)
     else:
@@ -262,7 +260,7 @@ def length_sections(board: Board) -> list[Section]:
             row |= interval_row(interval)
             if overall and overall.caveats:
                 row |= {"mark": MARK, "note": caveat_kinds(overall.caveats)}
-            row["kind"] = kind_of(board, split.model)
+            row["kind"] = board.kinds[split.model]
             rows.append(row)
     if not rows:
         return sections
@@ -290,7 +288,7 @@ def depth_sections(board: Board) -> list[Section]:
     for result in board.scores.values():
         if result.answers and result.context == "full":
             answered.append(result)
-    order = all_models(board)
+    order = board.models_by_rank
     for result in sorted(answered, key=lambda result: order.index(result.model)):
         if any(answer.depth is not None for answer in result.answers):
             with_depth[result.task].append(result)
@@ -343,7 +341,7 @@ def _depth_maps(
         row: dict[str, Any] = {"model": short_name(model), "length": label(length)}
         if len(group) < len(tasks[length]):
             row["mark"] = MARK
-        row["kind"] = kind_of(board, model)
+        row["kind"] = board.kinds[model]
         answers = chain.from_iterable(result.answers for result in group)
         for depth, interval in by_depth(answers).items():
             cell = {"depth": f"{depth} %", **interval_row(interval), "n": interval.n}
@@ -383,7 +381,7 @@ def _curves(board: Board, name: str) -> Figure | None:
         for length in board.lengths:
             results.append(board.scores_of(part, length))
     rows = []
-    for model in all_models(board):
+    for model in board.models_by_rank:
         for by_model in results:
             if result := by_model.get(model):
                 rows.append(make_row(result))
@@ -412,7 +410,7 @@ def _curves(board: Board, name: str) -> Figure | None:
 def _table(board: Board, name: str) -> Table | None:
     part = board.main_part(board.main_length)
     shown = {}
-    for model in all_models(board):
+    for model in board.models_by_rank:
         by_length = {}
         for length in board.lengths:
             score = board.score(model, part, length)

@@ -219,8 +219,9 @@ def mean_of_means(
     )
     shares = np.array(weights or [1 / len(intervals)] * len(intervals))
     mean = float(shares @ rows[:, 0])
-    n = sum([interval.n for interval in intervals])
-    widths = [interval.high - interval.low for interval in intervals]
+    sizes = np.array([interval.n for interval in intervals])
+    n = int(sizes.sum())
+    widths = rows[:, 2] - rows[:, 1]
     factors = shares**2 * _shared_factors(clusters, widths)
     if not (rows.min() >= 0 and rows.max() <= 1):  # NaN, too
         below = math.sqrt(float(factors @ (rows[:, 0] - rows[:, 1]) ** 2))
@@ -228,9 +229,9 @@ def mean_of_means(
         return Interval(mean, mean - below, mean + above, n)
     # By the width of its exact interval, a mean of few answers has even fewer. Only beside large means is that needed.
     if all(map(_is_exact, intervals)):
-        inverses = 1 / np.array([interval.n for interval in intervals])
+        inverses = 1 / sizes
     else:
-        inverses = _inverse_sizes(rows[:, 0], rows[:, 2] - rows[:, 1])
+        inverses = _inverse_sizes(rows[:, 0], widths)
     size = _size_of_means(rows[:, 0], inverses, shares, factors)
     if size < math.inf:
         low, high = _clopper_pearson(mean * size, size)
@@ -320,7 +321,7 @@ def inverse_size(interval: Interval) -> float:
     return float(_inverse_sizes(mean, width)[0])
 
 
-def _inverse_sizes(means: Floats, widths: Floats) -> Floats:
+def _inverse_sizes(means: Floats, widths: Sequence[float] | Floats) -> Floats:
     """Return the `inverse_size` of intervals with these means and widths."""
     squares = np.minimum(widths, 0.999) ** 2
     linear = 4 * means * (1 - means) - 2 * squares
@@ -471,7 +472,7 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
 
 
 def _shared_factors(
-    clusters: Sequence[ClusterWeights], widths: Sequence[float]
+    clusters: Sequence[ClusterWeights], widths: Sequence[float] | Floats
 ) -> Floats:
     """Return for each mean the factor of its variance: more than 1 if it shares clusters with another one."""
     factors = np.ones(len(widths))
