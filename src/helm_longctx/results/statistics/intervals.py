@@ -321,7 +321,7 @@ def inverse_size(interval: Interval) -> float:
     return float(_inverse_sizes(mean, width)[0])
 
 
-def _inverse_sizes(means: Floats, widths: Sequence[float] | Floats) -> Floats:
+def _inverse_sizes(means: Floats, widths: Floats) -> Floats:
     """Return the `inverse_size` of intervals with these means and widths."""
     squares = np.minimum(widths, 0.999) ** 2
     linear = 4 * means * (1 - means) - 2 * squares
