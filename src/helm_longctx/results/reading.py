@@ -811,7 +811,6 @@ def _published_caveats(
 
 
 @cache
-@cache
 def _widest_interval(mean: float, count: int) -> Interval:
     """Return a mean in 0…1 with the ends of Wilson's interval; of an unknown number of questions without ends."""
     if not count:
