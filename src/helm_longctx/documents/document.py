@@ -126,10 +126,10 @@ class Table:
         """The rows in groups that stay apart when readers sort: of the user's models, of others, and of floors."""
 
         def kind_of(row: Sequence[Cell]) -> str:
-            return next(
-                (cell.tag for cell in row if cell.tag in ("own", "unranked", "floor")),
-                "other",
-            )
+            for cell in row:
+                if cell.tag in ("own", "unranked", "floor"):
+                    return cell.tag
+            return "other"
 
         return [(kind, list(rows)) for kind, rows in groupby(self.rows, key=kind_of)]
 
@@ -304,7 +304,7 @@ class Report:
     @property
     def groups(self) -> list[str]:
         """The benchmarks, each once."""
-        return list(dict.fromkeys(page.group for page in self.pages))
+        return list(dict.fromkeys([page.group for page in self.pages]))
 
 
 def write_data(block: Block, folder: Path) -> None:

@@ -332,14 +332,12 @@ class Board:
             for task in (*category.tasks, *category.variants):
                 parts.append(task.name)
 
-        def is_shown(part: str) -> bool:
-            for model in models:
-                result = self.find(model, part, length, context)
-                if result and not self.repeats_task(result):
-                    return True
-            return False
-
-        return [part for part in dict.fromkeys(parts) if is_shown(part)]
+        shown = set()
+        for key, result in self.results.items():
+            is_asked_for = key.length == length and key.context == context
+            if is_asked_for and key.model in models and not self.repeats_task(result):
+                shown.add(key.part)
+        return [part for part in dict.fromkeys(parts) if part in shown]
 
     def repeats_task(self, result: Result) -> bool:
         """Whether a result is the mean of a category's only task. A published score of the category is not."""
@@ -444,8 +442,9 @@ class Board:
 
     def _rank(self, length: int | None, part: str) -> list[Result]:
         competing = self.competing(length, part)
+        behind = {score.model: self.tasks_behind(score) for score in competing}
         own = [score for score in competing if not score.is_published] or competing
-        sets = list(map(self.tasks_behind, own))
+        sets = [behind[score.model] for score in own]
         whole = frozenset(self.tasks_of(part, length))
         # A score of one task with 100 is not above a mean of four tasks with 99.
         if whole in sets:
@@ -473,7 +472,7 @@ class Board:
         ranking = []
         for score in competing:
             if (
-                self.tasks_behind(score) == ranked
+                behind[score.model] == ranked
                 and score.judges == chosen.judges
                 and score.is_generated == chosen.is_generated
             ):
@@ -849,7 +848,6 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
     tasks_at: dict[tuple[str, int | None], tuple[Task, ...]] = {}
     for rows in groups.values():
         entry = rows[0].entry
-        whole = [row for row in rows if not row.task][:1]
         category = benchmark.entries[entry]
         if category.needs_path:
             tasks = tasks_of(category, rows)
@@ -858,11 +856,17 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
             if at not in tasks_at:
                 tasks_at[at] = category.tasks_at(rows[0].length)
             tasks = tasks_at[at]
-        names = {task.name for task in tasks}
-        used = [row for row in rows if row.task in names]
+        names = set(map(operator.attrgetter("name"), tasks))
+        whole = None
+        used = []
+        for row in rows:
+            if not row.task:
+                whole = whole or row
+            elif row.task in names:
+                used.append(row)
         # A run of a variant alone has no mean.
         if whole:
-            means += whole
+            means.append(whole)
         elif used:
             means.append(average(entry, tasks, used))
     return means

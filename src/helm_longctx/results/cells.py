@@ -656,12 +656,13 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     if not result.is_published:
         notes += score_notes(result)
     notes += reasons
+    text = percent(interval.mean)
     tag = ""
     if result.caveats:
+        text = add_mark(text)
         tag = "caveats"
     elif interval.mean == best:
         tag = "best"
-    text = add_mark(percent(interval.mean), result.caveats)
     ends = format_range(interval.low, interval.high)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 

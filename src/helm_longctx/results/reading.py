@@ -759,12 +759,10 @@ def _find_published_part(
     # The publication does not name the protocol of a model, so the smallest sample is used.
     samples = []
     for task in tasks:
-        samples.append(
-            min(
-                task.sample(Settings(length, protocol=protocol))
-                for protocol in task.variants
-            )
-        )
+        of_protocols = []
+        for protocol in task.variants:
+            of_protocols.append(task.sample(Settings(length, protocol=protocol)))
+        samples.append(min(of_protocols))
     headline = tasks[0].headline if name else ()
     names = [MAIN_METRIC]
     if name:
@@ -819,6 +817,7 @@ def _widest_interval(mean: float, count: int) -> Interval:
     return Interval(mean, low, high, count)
 
 
+@cache
 def interval_finder(metric: str) -> Callable[[Result], Interval | None]:
     """Return a function that finds a statistic of a result. It is quicker for thousands of results."""
     if metric == MAIN_METRIC:

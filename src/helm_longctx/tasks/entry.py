@@ -405,7 +405,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         arguments = {**arguments, benchmark.task_argument: tasks[0].argument}
     length = _read_length(benchmark, name, arguments.get("length"), tasks)
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
-    tasks = tuple(task for task in tasks if task.exists_at(length))
+    tasks = tuple([task for task in tasks if task.exists_at(length)])
     # An argument is allowed if some tasks of a category take it, and then applies to these. `check_method` checks the
     # arguments of methods.
     allowed = _list_arguments(benchmark, tasks)
@@ -419,10 +419,8 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
                 argument=key,
             )
     method = check_method(benchmark, name, arguments, tasks)
-    most = min(
-        (task.most_samples for task in tasks if task.most_samples is not None),
-        default=_LARGEST_NUMBER,
-    )
+    limits = [task.most_samples for task in tasks if task.most_samples is not None]
+    most = min(limits, default=_LARGEST_NUMBER)
     protocols = tuple(
         dict.fromkeys(protocol for task in tasks for protocol in task.variants)
     )

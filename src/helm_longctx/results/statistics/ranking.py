@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations, permutations
 from typing import TypeVar
 
@@ -153,7 +153,7 @@ class _RankedColumn:
         self.ranks = ranks - ranks.mean()
         self.length = math.sqrt(float(self.ranks @ self.ranks))
 
-    @property
+    @cached_property
     def has_ties(self) -> bool:
         """Whether some values are equal, so that the ranks are not those from 1 to n."""
         n = len(self.ranks)
