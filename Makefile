@@ -32,9 +32,9 @@ demo: $(VENV)/installed
 serve: $(VENV)/installed
 	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
 
-# Many tests wait for programs and servers, so four processes keep two cores busy, each with one thread for PyTorch. Tests start
+# Three processes keep two cores busy, because tests wait for programs and servers. Each has one thread for PyTorch. Tests start
 # hundreds of interpreters, which are quicker if Python may keep compiled modules.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 4 --dist loadscope --no-loadscope-reorder
+PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
 # What `make test-deep` runs: kills and restarts, mutated input, Ray, the small real model SmolLM2, and every command of the guides.
 DEEP := tests/apps/compaction/test_kills.py tests/apps/test_gate_real.py tests/chaos tests/extending tests/fuzz tests/guides \

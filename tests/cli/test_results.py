@@ -195,7 +195,7 @@ def test_export(command: Command, suite: Path) -> None:
     """`export` writes all files and lists them with their numbers of rows."""
     assert command("export", "--suite", "mine", "--to", "out") == 0
     assert command.out.split("\n")[:-1] == [
-        "out/scores.csv: 1 rows", "out/averages.csv: 2 rows", "out/answers.csv: 2 rows", "out/wide_helmet.csv: 1 rows",
+        "out/scores.csv: 1 row", "out/averages.csv: 2 rows", "out/answers.csv: 2 rows", "out/wide_helmet.csv: 1 row",
         "out/scores.png",
     ]  # fmt: skip
     header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
