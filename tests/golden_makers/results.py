@@ -24,7 +24,7 @@ from tests.support.task_results import (
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the digests of all benchmarks to `results.json`."""
     with tempfile.TemporaryDirectory() as models:
         # Tests have this model of sentences, whatever NLTK has on the machine.
         os.environ["NLTK_DATA"] = models

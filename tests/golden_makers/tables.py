@@ -15,7 +15,7 @@ from tests.support.tables import TABLES, describe_benchmark
 
 
 def main() -> None:
-    """Write the file."""
+    """Write what all tables say to `tables.json`."""
     parts = []
     for benchmark in BENCHMARKS:
         rows = [

@@ -86,8 +86,8 @@ def list_tasks(
     if as_json:
         _print_json(rows)
     else:
-        place = "" if root.mirror else " (cache)"
-        _print_rows(rows, f"Data at {length}: {root.path}{place}")
+        origin = "" if root.mirror else " (cache)"
+        _print_rows(rows, f"Data at {length}: {root.path}{origin}")
 
 
 def _print_data(benchmarks: Mapping[str, Benchmark], as_json: bool) -> None:
