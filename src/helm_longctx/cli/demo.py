@@ -434,9 +434,13 @@ def _watch(
     with log.open("ab") as file:
         command = [sys.executable, "-m", "helm_longctx", *arguments]
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
-        while process.poll() is None:
-            yield len(_find_runs(folder, models))
-            time.sleep(_POLL_SECONDS)
+        try:
+            while process.poll() is None:
+                yield len(_find_runs(folder, models))
+                time.sleep(_POLL_SECONDS)
+        finally:
+            # Nothing happens to a process that has ended.
+            process.terminate()
     if process.returncode:
         last = (
             log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

@@ -18,6 +18,7 @@ from helm_longctx.config.options import read_options, takes_options
 from helm_longctx.config.schema import LocalModels, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError, describe_count
+from helm_longctx.interruptions import stoppable
 from helm_longctx.results.suite import suite_path
 
 if TYPE_CHECKING:
@@ -265,7 +266,9 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
 def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) -> None:
     """Make the runs of each checkpoint that a folder has or gets, until Ctrl-C. A failed one is tried no more."""
     print(f"Waiting for checkpoints in {folder}; Ctrl-C ends it.", flush=True)
-    try:
+    with stoppable(
+        lambda: "no longer waiting for checkpoints; the same command goes on"
+    ):
         for model in _find_new(folder):
             print(f"{model.path} is complete.", flush=True)
             try:
@@ -276,8 +279,6 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
                 )
             except InputError as error:
                 print(f"{model.path}: {error}", flush=True)
-    except KeyboardInterrupt:
-        print("No longer waiting for checkpoints; the same command goes on.")
 
 
 def _find_new(folder: Path) -> Iterator[LocalModels]:

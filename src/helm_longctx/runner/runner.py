@@ -44,17 +44,13 @@ from helm_longctx.helm_api import (
     Stat,
 )
 from helm_longctx.helm_log import helm_log
+from helm_longctx.interruptions import interruptible, stoppable
 from helm_longctx.locks import lock_run
 from helm_longctx.models.results import failure_of
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.run_settings import RunSettings, settings_in_use
 from helm_longctx.runner.cache import server_digest, with_digest_cache
-from helm_longctx.runner.interruptions import (
-    explain_full_disk,
-    interruptible,
-    stoppable,
-)
 from helm_longctx.runner.prepared import (
     PreparedRun,
     WindowError,
@@ -85,6 +81,7 @@ from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.records import AnswerValues, make_records, write_run
 from helm_longctx.tasks.entry import ADAPTER_METHOD
+from helm_longctx.writing import explain_full_disk
 
 
 def runner_arguments(

@@ -25,6 +25,7 @@ from helm_longctx.helm_api import (
     RunSpec,
     get_model_deployment,
 )
+from helm_longctx.interruptions import stoppable
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
@@ -33,7 +34,6 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
 from helm_longctx.runner.asking import Asking, ask_all
 from helm_longctx.runner.engine import PendingRequest
-from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Spending

@@ -27,6 +27,7 @@ from helm_longctx.documents.numbers import decimals, format_range, percent
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
+from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -255,7 +256,7 @@ def _ask(
         if benchmark.judge_checks:
             make_checks = get_class_by_name(benchmark.judge_checks)
             items += make_checks(root)
-    with without_helms_log():
+    with without_helms_log(), stoppable(lambda: describe_kept(cache)):
         return Results(
             f"judge={judge}", digest_checks(items), observe(items, judges, repeats)
         )

@@ -107,6 +107,10 @@ def run_shards(total: int, part: str) -> None:
         # Ctrl-C reaches the processes, too, and each keeps its answers.
         for process in processes:
             process.terminate()
+        # A scheduler kills what is left of a job whose first process has ended.
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(seconds_to_settle())
         raise
     failed = []
     for n, status in enumerate(statuses, 1):
