@@ -62,7 +62,7 @@ from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import free_model, has_changed, identify, make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import (
-    LoadedScenarios,
+    RunSpools,
     Spool,
     StoredRequest,
     WholePromptAnnotations,
@@ -71,6 +71,7 @@ from helm_longctx.runner.spool import (
     check_answers,
     is_long_context,
     make_scenario,
+    scenario_key,
     store_prompts,
     whole_request,
     wrap_helm_errors,
@@ -239,6 +240,7 @@ class LongContextRunner(Runner):
         self.strategy = strategy or Strategy()
         self.settings = settings or settings_in_use()
         self.limit = Limit(self.settings.max_cost)
+        self.spools = RunSpools(Path(self.runs_path))
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._is_only_run = False
@@ -265,7 +267,11 @@ class LongContextRunner(Runner):
         failure: RunnerError | None = None
         try:
             streamed = [spec for spec in whole if self.streams(spec)]
-            with self.settings.use(), self.strategy.start(self, streamed):
+            with (
+                self.settings.use(),
+                self.strategy.start(self, streamed),
+                self.spools.share_between(streamed),
+            ):
                 super().run_all(whole)
         except RunnerError as error:
             failure = error
@@ -482,7 +488,7 @@ class LongContextRunner(Runner):
                 check_scoring(sender.client, deployment, request.metric)
         journal = self.open_journal(run_spec, path)
         stops = stoppable if self.owns_process else interruptible
-        with journal, stops(journal.summary), Spool(path) as spool:
+        with journal, stops(journal.summary), self.spools.open(run_spec) as spool:
             # This comes before the data is read, because a limit needs prices.
             spending = Spending(deployment, self.limit)
             requests = self.adapt(run_spec, scenario, spool)
@@ -504,13 +510,8 @@ class LongContextRunner(Runner):
         run_spec: RunSpec,
         scenario: Scenario,
         spool: Spool,
-        loaded: LoadedScenarios | None = None,
     ) -> list[StoredRequest]:
-        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`.
-
-        Args:
-            loaded: keeps the instances for other runs of the same scenario.
-        """
+        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
         folder = get_scenario_cache_path(self.output_path, scenario.name)
         adapter = AdapterFactory.get_adapter(
             run_spec.adapter_spec, self.tokenizer_service
@@ -524,9 +525,8 @@ class LongContextRunner(Runner):
         with helm_log.block("prompts"):
             if isinstance(scenario, LongContextScenario):
                 instances = scenario.iter_instances(folder)
-                if loaded is not None:
-                    instances = loaded.load(run_spec, instances)
-                requests = adapt(instances, **options)
+                stored = spool.load(scenario_key(run_spec), instances)
+                requests = adapt(stored, **options)
                 root = scenario_root(folder)
                 run_path = self.run_path(run_spec)
                 files.write_data(run_path, describe_files(scenario.entry.sources, root))
