@@ -38,5 +38,5 @@ def write_jury(config: RunConfig, folder: Path) -> None:
         seen[family] += 1
         label = family if seen[family] == 1 else f"{family}_{seen[family]}"
         judges.append({"name": label, "model": name, "model_deployment": name})
-    text = yaml.safe_dump({"judges": judges}, sort_keys=False)
-    replace_file(folder / JURY, text.encode())
+    content = yaml.safe_dump({"judges": judges}, sort_keys=False)
+    replace_file(folder / JURY, content.encode())
