@@ -14,9 +14,9 @@ import numpy as np
 
 from helm_longctx.documents.numbers import (
     format_p_statement,
+    format_percent,
     format_range,
-    percent,
-    signed_percent,
+    format_signed_percent,
 )
 from helm_longctx.errors import InputError, list_choices, list_first, shorten
 from helm_longctx.results.boards import (
@@ -133,7 +133,7 @@ def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str
     names = f"{show_model(one)} is {outcome} {show_model(other)}"
     if decision.is_left_to_failures:
         names = f"{show_model(one)} and {show_model(other)}: {FAILURES_DECIDE}"
-    difference = f"{signed_percent(effect.mean)}, {format_range(effect.low, effect.high, signed_percent)}"
+    difference = f"{format_signed_percent(effect.mean)}, {format_range(effect.low, effect.high, format_signed_percent)}"
     failures = describe_failures(
         show_model(one), show_model(other), decision.comparison
     )
@@ -151,16 +151,16 @@ def describe_failures(one: str, other: str, comparison: Comparison) -> str:
     if failures is None:
         return ""
     shares = (
-        f"no answer: {percent(failures.one.share)} % of {one} and"
-        f" {percent(failures.other.share)} % of {other}"
+        f"no answer: {format_percent(failures.one.share)} % of {one} and"
+        f" {format_percent(failures.other.share)} % of {other}"
     )
     if not math.isnan(failures.p_value):
         shares += f" ({format_p_statement(failures.p_value)})"
     bounds = []
     for name, bound in (("wrong", failures.as_wrong), ("right", failures.as_right)):
         bounds.append(
-            f"failures as {name} {signed_percent(bound.effect.mean)},"
-            f" {format_range(bound.effect.low, bound.effect.high, signed_percent)}"
+            f"failures as {name} {format_signed_percent(bound.effect.mean)},"
+            f" {format_range(bound.effect.low, bound.effect.high, format_signed_percent)}"
         )
     return "; ".join([shares, *bounds])
 

@@ -30,7 +30,12 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, count, decimals, percent
+from helm_longctx.documents.numbers import (
+    MARK,
+    format_count,
+    format_decimals,
+    format_percent,
+)
 from helm_longctx.documents.site import (
     safe_json,
     write_document,
@@ -388,8 +393,8 @@ def _row(
     numbers = []
     for name in names:
         value = total if name == "cost" else _mean(results, name)
-        show = decimals if name in PLAIN_NUMBERS else percent
-        cell = number_cell(value, count if name.endswith("_tokens") else show)
+        show = format_decimals if name in PLAIN_NUMBERS else format_percent
+        cell = number_cell(value, format_count if name.endswith("_tokens") else show)
         is_linked = name == UNREAD and bool(value)
         numbers.append(replace(cell, link=link_unread(first)) if is_linked else cell)
     return [

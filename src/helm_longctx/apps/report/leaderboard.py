@@ -20,11 +20,11 @@ from helm_longctx.documents.document import (
 from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
-    count,
+    format_count,
+    format_percent,
     format_range,
-    percent,
-    signed_percent,
-    tenths,
+    format_signed_percent,
+    format_tenths,
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.results.boards import OVERALL, Board, label, score_key, show_model
@@ -239,7 +239,7 @@ def _outside(
 
 
 def _score_text(result: Result) -> str:
-    return add_mark(percent(result.interval.mean), result.caveats)
+    return add_mark(format_percent(result.interval.mean), result.caveats)
 
 
 def _plot(
@@ -396,7 +396,9 @@ def _above(board: Board, score: Result | None) -> Cell:
     if floor is None:
         return number_cell(None, note="no floor over the same tasks and questions")
     return number_cell(
-        score.interval.mean - floor, signed_percent, caveats=caveat_kinds(score.caveats)
+        score.interval.mean - floor,
+        format_signed_percent,
+        caveats=caveat_kinds(score.caveats),
     )
 
 
@@ -438,7 +440,9 @@ def _signal_cell(signal: SignalToNoise | None) -> Cell:
     # Without any noise there is no sample of right and wrong answers that could tell the models apart.
     is_known = signal is not None and math.isfinite(signal.ratio)
     return number_cell(
-        signal.ratio if signal and is_known else None, tenths, note="too few models"
+        signal.ratio if signal and is_known else None,
+        format_tenths,
+        note="too few models",
     )
 
 
@@ -507,7 +511,7 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
                 Cell(board.titles[result.task]),
                 model,
                 score_cell(result),
-                number_cell(result.interval.n, count),
+                number_cell(result.interval.n, format_count),
                 _signal_cell(signals[result.task]),
                 number_cell(noises[id(result)], note="asked once"),
                 caveats,
