@@ -30,7 +30,7 @@ from helm_longctx.documents.numbers import (
     format_range,
 )
 from helm_longctx.documents.terminal import print_blocks
-from helm_longctx.errors import describe_count
+from helm_longctx.errors import describe_all, describe_count
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import (
     FLOORS,
@@ -783,7 +783,7 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
                 reasons[text].append(model)
         for text, models in reasons.items():
             if len(models) == len(board.own_models) > 1:
-                names = f"all {len(models)} models"
+                names = describe_all(len(models), "model")
             else:
                 names = ", ".join(models)
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"

@@ -29,7 +29,7 @@ from helm_longctx.documents.numbers import (
 )
 from helm_longctx.documents.plots import interval_plot, matrix
 from helm_longctx.documents.terminal import print_blocks
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, describe_all
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite, show_model
 from helm_longctx.results.cells import (
     SERVER,
@@ -287,7 +287,7 @@ def _shared_blocks(
                 pairing.part,
                 format_interval(comparison.effect, format_signed_percent),
                 format_p(comparison.p_value),
-                format_p(pairing.adjusted),
+                format_p(pairing.decision.adjusted),
                 str(comparison.wins),
                 str(comparison.losses),
                 str(comparison.ties),
@@ -594,9 +594,8 @@ def _show(
     pairings = table.pairings()
     standings = table.standings(pairings)
     title = " and ".join(board.title for board in table.boards)
-    print(
-        f"{title}: {len(table.items)} instances that all {len(models)} models answered"
-    )
+    every = describe_all(len(models), "model")
+    print(f"{title}: {len(table.items)} instances that {every} answered")
     print(*table.describe(pairings, standings), sep="\n")
     others: set[ShownModel] = set()
     for board in table.boards:
@@ -626,6 +625,7 @@ def _show(
     rows = []
     for pairing in pairings:
         row = asdict(pairing)
+        row |= row.pop("decision")
         row["better"] = pairing.better
         row["verdict"] = pairing.decision.verdict
         rows.append(row)

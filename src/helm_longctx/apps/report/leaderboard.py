@@ -27,6 +27,7 @@ from helm_longctx.documents.numbers import (
     format_tenths,
 )
 from helm_longctx.documents.plots import interval_plot
+from helm_longctx.errors import describe_all
 from helm_longctx.results.boards import OVERALL, Board, label, score_key, show_model
 from helm_longctx.results.cells import (
     SHOWN,
@@ -174,14 +175,14 @@ def _certainty(
     published = [score for score in ranking if score.is_published]
     texts = [describe_best(best.model, [score.model for score in own[1:]], differences)]
     if published and ranking[0] is best:
-        texts += [f"It is the highest of all {len(ranking)} models with this score."]
+        every = describe_all(len(ranking), "model")
+        texts += [f"It is the highest of {every} with this score."]
     elif published:
         first = ranking[0]
         name = show_model(first.model)
         score = _score_text(first)
-        texts += [
-            f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."
-        ]
+        every = describe_all(len(ranking), "model")
+        texts += [f"Of {every} with this score, {name} has the highest: {score}."]
     if published:
         verdicts = [differences[best.model, score.model].verdict for score in published]
         outcomes = {
