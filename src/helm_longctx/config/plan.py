@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.config.entries import PlannedEntry, plan_entries
-from helm_longctx.config.local_models import ConfiguredModel, expand_models
-from helm_longctx.config.models import ModelBook
+from helm_longctx.config.models import ConfiguredModel, ModelBook, expand_models
 from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.config.settings import list_key_variables, list_limits
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.helm.command_line import RUNNER, expand_checked_entry
-from helm_longctx.helm.registry import read_credentials
 from helm_longctx.helm.style import check_sampling
-from helm_longctx.helm_api import RunSpec
+from helm_longctx.helm_api import RunSpec, get_credentials
 from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.redaction.abbreviation import describe_error
@@ -106,7 +104,7 @@ def make_plan(config: RunConfig) -> Plan:
     with one tiny request for each style of prompts, and HELM's files are written.
     """
     root = DataRoot.find(config.output_path)
-    credentials = read_credentials(config.local_path)
+    credentials: Mapping[str, Any] = get_credentials(str(config.local_path))
     models = expand_models(config)
     entries = plan_entries(config, models, root)
     judges = _list_judges(config)
