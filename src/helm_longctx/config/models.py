@@ -33,7 +33,13 @@ from helm_longctx.helm_api import (
     register_configs_from_directory,
 )
 from helm_longctx.helm_log import helm_log
-from helm_longctx.judging.keys.client import find_key, lacks_key, missing_key_error
+from helm_longctx.judging.judge import parse_judges
+from helm_longctx.judging.keys.client import (
+    check_credentials,
+    find_key,
+    lacks_key,
+    missing_key_error,
+)
 from helm_longctx.models.apis.availability import has_key
 from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import find_prices
@@ -115,6 +121,16 @@ def expand_models(config: RunConfig) -> list[ConfiguredModel]:
     return models
 
 
+def list_judges(config: RunConfig) -> list[ConfiguredModel]:
+    """Return the models that a configuration names as judges."""
+    judges = []
+    for number, judge in enumerate(config.judge.judges):
+        if judge not in ("auto", "none"):
+            path = ("judge", "judges", number)
+            judges.append(ConfiguredModel(model=judge, path=path))
+    return judges
+
+
 @dataclass(frozen=True)
 class _KnownEndpoint:
     """A model on a server, its key path, and its entries in the files of `local_path` before the command."""
@@ -163,6 +179,14 @@ class ModelBook:
     def register(self) -> None:
         """Register the models with HELM as the configuration describes them. Sends nothing and changes no file."""
         _register(self._files)
+
+    def check_judges(self) -> None:
+        """Raise an `InputError` if a judge has a mistake in its name or, except in a dry run, no key."""
+        for judge in list_judges(self._config):
+            with self._config.source_map.at(judge.path):
+                parse_judges(judge.name)
+                if not self._config.dry_run:
+                    check_credentials(judge.name, self._credentials)
 
     def ask_servers(self) -> bool:
         """Ask the servers of new endpoints what they offer, and write all new models to `local_path`.
