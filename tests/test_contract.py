@@ -374,7 +374,7 @@ _ROOMS = {
     "plugin": "helm models tasks",
     "config": "data documents helm judging models plugin redaction results runner runs tasks",
     "apps": "config data documents helm judging models redaction results runner runs tasks",
-    "evaluation": "apps config documents helm models plugin redaction results runner runs tasks",
+    "evaluation": "apps config documents models plugin redaction results runner runs tasks",
     "cli": "apps config data documents helm models redaction results runner runs tasks",
 }
 ROOMS = {room: set(names.split()) for room, names in _ROOMS.items()}
