@@ -13,8 +13,8 @@ from helm.benchmark.run_spec import get_run_spec_function
 
 from helm_longctx.cli import doctor
 from helm_longctx.cli.main import BY_NAME, load_parser
-from helm_longctx.helm.names import may_be_helms, read_helms_names
 from helm_longctx.run_settings import MIRROR
+from helm_longctx.tasks.registry import may_be_helms, read_helms_names
 from tests.e2e.commands import heed_signals
 from tests.support.commands import Command
 from tests.support.programs import BIN

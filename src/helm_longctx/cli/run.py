@@ -202,7 +202,7 @@ def _answer_in_batches(plan: Plan, prints: TextIO) -> bool:
 def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     """Make the runs. If some fail, return an error that names them. Also return how questions ended."""
     from helm_longctx.config.plan import make_runner
-    from helm_longctx.helm.registry import runner_error
+    from helm_longctx.helm_api import RunnerError
     from helm_longctx.results.run_groups import write_groups
     from helm_longctx.runner.stopping import run_until_decided
 
@@ -220,7 +220,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
         runner.run_all(list(plan.specs))
     except InputError as error:
         return error, ()
-    except runner_error() as error:
+    except RunnerError as error:
         return InputError(str(error)), ()
     return None, ()
 

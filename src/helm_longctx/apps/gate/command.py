@@ -32,7 +32,7 @@ from helm_longctx.config.options import (
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
-from helm_longctx.documents.numbers import points
+from helm_longctx.documents.numbers import format_points
 from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
@@ -523,7 +523,7 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
             f"{100 * plan.worse_from:.1f} points",
         )
         rows.append(cells)
-    title = f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}"
+    title = f"Sample for each arm, to show that a drop is smaller than {format_points(goal.margin)}"
     print_table(text_table(title, ("length", *numbers), rows, right=numbers))
     power = overall_power(sample.lengths, sample.depths)
     print(
