@@ -52,6 +52,11 @@ class Plan:
         """The deployments of the runs, each once."""
         return _list_deployments(self.specs)
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the suite."""
+        return suite_path(self.config.output_path, self.config.suite)
+
     def commands(self) -> list[str]:
         """Return the equivalent shell commands: `helm-longctx models add` for new endpoints, and `helm-run`."""
         add = []
@@ -84,11 +89,12 @@ class Plan:
     @property
     def retries(self) -> list[RunSpec]:
         """The runs that ask again for the cut answers of runs that are not finished."""
-        folder = suite_path(self.config.output_path, self.config.suite)
         specs = []
         for spec in self.specs:
             is_retry = is_long_context(spec) and retry_factor(spec)
-            if is_retry and find_incomplete_files(folder / earlier_name(spec.name)):
+            if is_retry and find_incomplete_files(
+                self.folder / earlier_name(spec.name)
+            ):
                 specs.append(spec)
         return specs
 
