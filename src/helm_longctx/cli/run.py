@@ -18,6 +18,7 @@ from helm_longctx.config.options import read_options, takes_options
 from helm_longctx.config.schema import LocalModels, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError, describe_count
+from helm_longctx.interruptions import stoppable
 
 if TYPE_CHECKING:
     from helm_longctx.apps.exchange.loggers import Target
@@ -268,7 +269,9 @@ def _log_scores(plan: Plan, targets: Sequence[Target]) -> None:
 def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) -> None:
     """Make the runs of each checkpoint that a folder has or gets, until Ctrl-C. A failed one is tried no more."""
     print(f"Waiting for checkpoints in {folder}; Ctrl-C ends it.", flush=True)
-    try:
+    with stoppable(
+        lambda: "no longer waiting for checkpoints; the same command goes on"
+    ):
         for model in _find_new(folder):
             print(f"{model.path} is complete.", flush=True)
             try:
@@ -279,8 +282,6 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
                 )
             except InputError as error:
                 print(f"{model.path}: {error}", flush=True)
-    except KeyboardInterrupt:
-        print("No longer waiting for checkpoints; the same command goes on.")
 
 
 def _find_new(folder: Path) -> Iterator[LocalModels]:

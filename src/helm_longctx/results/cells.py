@@ -22,15 +22,15 @@ from helm_longctx.documents.numbers import (
     DASH,
     MARK,
     add_mark,
-    decimals,
     format_amount,
+    format_decimals,
     format_interval,
     format_p_statement,
+    format_percent,
     format_range,
-    percent,
 )
 from helm_longctx.documents.terminal import print_blocks
-from helm_longctx.errors import describe_count
+from helm_longctx.errors import describe_all, describe_count
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import (
     FLOORS,
@@ -160,7 +160,7 @@ def score_notes(result: Result) -> list[str]:
         notes.append(cut.text)
     if right := without_errors(result):
         notes.append(
-            f"{percent(right.mean)} without questions with known errors (n = {right.n})"
+            f"{format_percent(right.mean)} without questions with known errors (n = {right.n})"
         )
     return notes
 
@@ -229,11 +229,13 @@ class _CutBounds:
     @property
     def text(self) -> str:
         """The bounds in percent, for people."""
-        without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
+        without = (
+            "unknown" if math.isnan(self.left_out) else format_percent(self.left_out)
+        )
         return (
             f"{format_amount(100 * self.share)} % of the answers are cut:"
-            f" {percent(self.wrong)} if they are wrong, {without} without them,"
-            f" {percent(self.best)} at best"
+            f" {format_percent(self.wrong)} if they are wrong, {without} without them,"
+            f" {format_percent(self.best)} at best"
         )
 
 
@@ -352,8 +354,8 @@ def perplexity_cell(perplexity: Interval | None, missing: str = "not run") -> Ce
     """
     if perplexity is None:
         return Cell(DASH, note=missing)
-    ends = format_range(perplexity.low, perplexity.high, decimals)
-    return Cell(decimals(perplexity.mean), perplexity.mean, ends)
+    ends = format_range(perplexity.low, perplexity.high, format_decimals)
+    return Cell(format_decimals(perplexity.mean), perplexity.mean, ends)
 
 
 def _has_errors(result: Result) -> bool:
@@ -656,7 +658,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     if not result.is_published:
         notes += score_notes(result)
     notes += reasons
-    text = percent(interval.mean)
+    text = format_percent(interval.mean)
     tag = ""
     if result.caveats:
         text = add_mark(text)
@@ -672,9 +674,9 @@ def rho_cell(correlation: Correlation) -> Cell:
     if math.isnan(correlation.rho):
         return Cell(DASH, note="too few different values")
     return Cell(
-        decimals(correlation.rho),
+        format_decimals(correlation.rho),
         correlation.rho,
-        format_range(correlation.low, correlation.high, decimals),
+        format_range(correlation.low, correlation.high, format_decimals),
         note=format_p_statement(correlation.p_value),
     )
 
@@ -781,7 +783,7 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
                 reasons[text].append(model)
         for text, models in reasons.items():
             if len(models) == len(board.own_models) > 1:
-                names = f"all {len(models)} models"
+                names = describe_all(len(models), "model")
             else:
                 names = ", ".join(models)
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"
