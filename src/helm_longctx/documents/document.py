@@ -7,7 +7,15 @@ import csv
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
@@ -15,7 +23,15 @@ from typing import Any, ClassVar, TypeVar
 
 import orjson
 
-from helm_longctx.documents.numbers import DASH, add_in_brackets, add_mark, percent
+from helm_longctx.documents.numbers import (
+    DASH,
+    Bounded,
+    add_in_brackets,
+    add_mark,
+    format_range,
+    percent,
+)
+from helm_longctx.errors import InputError
 from helm_longctx.writing import replace_page, replacing
 
 T = TypeVar("T")
@@ -67,6 +83,24 @@ def number_cell(
         detail,
         notes,
         tag="caveats" if caveats else "",
+    )
+
+
+def interval_cell(
+    interval: Bounded | None,
+    show: Callable[[float], str] = percent,
+    missing: str = "",
+) -> Cell:
+    """Return the cell of a mean with its interval, or a dash.
+
+    Args:
+        missing: why there is none.
+    """
+    if interval is None:
+        return Cell(DASH, note=missing)
+    ends = format_range(interval.low, interval.high, show)
+    return number_cell(
+        interval.mean, show, ends, note=missing if math.isnan(interval.mean) else ""
     )
 
 
@@ -361,6 +395,45 @@ def _quote_formula(value: Any) -> Any:
     if isinstance(value, str) and _FORMULA.match(value):
         return f"'{value}"
     return value
+
+
+def read_csv(path: Path, own_column: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the rows of a CSV file as dictionaries.
+
+    Args:
+        own_column: a column of files that `write_csv` has made. Only in these does `'` before a text mean that it is
+            quoted. Without it, all files are taken for such.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        with (
+            _long_fields(),
+            path.open(encoding="utf-8-sig", errors="surrogatepass", newline="") as file,
+        ):
+            table = csv.DictReader(file, strict=True)
+            is_quoted = not own_column or own_column in (table.fieldnames or ())
+            for row in table:
+                if is_quoted:
+                    row = {name: unquote_formula(value) for name, value in row.items()}
+                yield row
+    except (OSError, csv.Error, UnicodeError) as error:
+        raise InputError(f"{path}: not a readable table: {error}") from error
+
+
+_LONGEST_FIELD = 1 << 28
+"""Largest number of characters of a field in a CSV file, such as a prompt."""
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let `csv` read the longest fields in the block. Its limit is one for the process."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def unquote_formula(value: Any) -> Any:

@@ -20,6 +20,7 @@ from helm_longctx.apps.cache_check.prompts import (
     RegisterQuestion,
     lines_for,
 )
+from helm_longctx.data.jsonl import find_nested
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of_error
 from helm_longctx.helm_api import BlackHoleCacheBackendConfig, LocalContext, Request
@@ -249,12 +250,7 @@ def find_cached(body: Mapping[str, Any]) -> int | None:
         ("tokens_cached",),
     )
     for names in fields:
-        value: Any = body
-        for name in names:
-            if isinstance(value, Mapping):
-                value = value.get(name)
-            else:
-                value = None
+        value = find_nested(body, *names)
         if isinstance(value, int):
             return value
     return None

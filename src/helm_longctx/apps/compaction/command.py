@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import orjson
 import typer
 
-from helm_longctx.config.load import load_config
 from helm_longctx.config.options import (
     FOLDERS,
     LIMITS,
     MODEL,
-    read_options,
     split_names,
     takes_options,
 )
@@ -29,15 +27,19 @@ from helm_longctx.config.shared import (
     fill_registries,
     set_log_levels,
 )
+from helm_longctx.config.single_model import (
+    find_deployment,
+    load_single_model,
+    plan_single_model,
+)
 from helm_longctx.documents.document import Block, Cell, Section, Table
 from helm_longctx.environment import EXTRAS, is_installed
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.registry import first_entry
 from helm_longctx.writing import replace_file, write_output
 
 if TYPE_CHECKING:
-    from helm_longctx.apps.compaction.asking import AskedModel, Kept, Purse
+    from helm_longctx.apps.compaction.asking import AskedModel, Purse
     from helm_longctx.apps.compaction.compactors import Compactor
     from helm_longctx.apps.compaction.estimate import CompactionPlan
     from helm_longctx.apps.compaction.probes import MadeProbes, Probe
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from helm_longctx.apps.compaction.trial import Arm, TrialAsking
     from helm_longctx.config.schema import RunConfig
     from helm_longctx.redaction.personal import Replaced
+    from helm_longctx.runs.journal import KeptValues
 
 _SHOWN_LOST = 3
 _SHOWN_TEXT = 80
@@ -290,28 +293,13 @@ def _run(wanted: _Wanted, options: Mapping[str, Any], prints: TextIO) -> int:
     """Make the comparison, and return its exit status."""
     from helm_longctx.config.settings import make_settings
 
-    names = split_names(options["model"] or [])
-    if options["model_url"]:
-        names.append(options["model_url"])
-    if len(names) > 1:
-        raise bad_argument(
-            "compaction",
-            "--model",
-            ", ".join(names),
-            "one model, by --model or --model-url",
-        )
-    # No task is run: a plan has an entry, and finds the model and asks its server.
-    entry = f"{first_entry()}:length=4k"
-    config = load_config(
-        None, read_options({**options, "suite": "compactions", "entry": [entry]})
-    )
+    config = load_single_model("compaction", options, "compactions")
     folder = _choose_folder(wanted, config)
     sample, made_probes = _read_sample(wanted, folder)
     transcripts, replaced = _redact(sample, wanted)
     keeps = _find_keeps(transcripts, wanted.keep)
     with make_settings(config).use():
-        with redirect_stdout(prints):  # HELM prints where it looks for credentials
-            deployments = _find_deployments(wanted, config, bool(names))
+        deployments = _find_deployments(wanted, config, prints)
         _check_needs(wanted, deployments, made_probes)
         folder.mkdir(parents=True, exist_ok=True)
         comparison = _Comparison(
@@ -379,17 +367,15 @@ class _Deployments:
 
 
 def _find_deployments(
-    wanted: _Wanted, config: RunConfig, has_model: bool
+    wanted: _Wanted, config: RunConfig, prints: TextIO
 ) -> _Deployments:
-    from helm_longctx.config.plan import make_plan
-
     others = (wanted.probe_model, wanted.judge, wanted.compact_model)
-    if not has_model and not any(others):
-        return _Deployments(None, None, None, None)
-    fill_registries(config.local_path)
     reader = None
-    if has_model:
-        reader = make_plan(config).specs[0].adapter_spec.model_deployment
+    if config.models:
+        reader = find_deployment(plan_single_model(config, prints))
+    elif any(others):
+        with redirect_stdout(prints):  # HELM prints where it looks for credentials
+            fill_registries(config.local_path)
     named = []
     for option, name in zip(
         ("--probe-model", "--judge", "--compact-model"), others, strict=True
@@ -461,7 +447,7 @@ class _Comparison:
 
     def run(self, sample: Sequence[Probe] | None, prints: TextIO) -> int:
         """Print the plan, ask, and show the results. Returns the exit status."""
-        from helm_longctx.apps.compaction.asking import Kept, Purse
+        from helm_longctx.apps.compaction.asking import Purse, open_replies
         from helm_longctx.apps.compaction.estimate import (
             estimate_steps,
             price_table,
@@ -473,7 +459,7 @@ class _Comparison:
 
         if self._replaced:
             print_table(redaction_table(self._replaced))
-        with lock_run(self._folder), Kept(self._folder) as kept:
+        with lock_run(self._folder), open_replies(self._folder) as kept:
             purse = Purse(self._config.limits.max_cost)
             with redirect_stdout(prints):
                 models = self._make_models(kept, purse)
@@ -502,7 +488,7 @@ class _Comparison:
             results = self._ask(arms, known, asking, kept)
         return self._show(results, made, asking.reader.name)
 
-    def _make_models(self, kept: Kept, purse: Purse) -> dict[str, AskedModel]:
+    def _make_models(self, kept: KeptValues, purse: Purse) -> dict[str, AskedModel]:
         from helm_longctx.apps.compaction.asking import AskedModel
 
         deployments = self._deployments
@@ -518,7 +504,9 @@ class _Comparison:
                 models[name] = AskedModel(name, self._config.local_path, kept, purse)
         return models
 
-    def _make_arms(self, models: Mapping[str, AskedModel], kept: Kept) -> list[Arm]:
+    def _make_arms(
+        self, models: Mapping[str, AskedModel], kept: KeptValues
+    ) -> list[Arm]:
         from helm_longctx.apps.compaction.compactors import (
             make_baselines,
             make_compactor,
@@ -623,7 +611,9 @@ class _Comparison:
                 " it needs no model and no key."
             )
 
-    def _make_asking(self, models: Mapping[str, AskedModel], kept: Kept) -> TrialAsking:
+    def _make_asking(
+        self, models: Mapping[str, AskedModel], kept: KeptValues
+    ) -> TrialAsking:
         from helm_longctx.apps.compaction.scoring import (
             ExtractiveReader,
             JudgeOfProbes,
@@ -684,7 +674,7 @@ class _Comparison:
         arms: Sequence[Arm],
         probes: Sequence[Probe],
         asking: TrialAsking,
-        kept: Kept,
+        kept: KeptValues,
     ) -> CompactionResults:
         from helm_longctx.apps.compaction.results import analyze
         from helm_longctx.apps.compaction.trial import ask_all, compact_all

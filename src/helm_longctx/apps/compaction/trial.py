@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from helm_longctx.apps.compaction.asking import Kept, ProbeReply, name_of
+from helm_longctx.apps.compaction.asking import ProbeReply, name_of
 from helm_longctx.apps.compaction.compactors import (
     Compacted,
     CompactionError,
@@ -39,6 +39,7 @@ from helm_longctx.apps.compaction.transcripts import (
 )
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis.calls import call_all
+from helm_longctx.runs.journal import KeptValues
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def compact_all(
     arms: Sequence[Arm],
     transcripts: Sequence[Transcript],
     keeps: Mapping[str, int],
-    kept: Kept,
+    kept: KeptValues,
     parallelism: int,
 ) -> list[Compaction]:
     """Compact each transcript in each arm. Results of earlier commands are not made again.
@@ -137,7 +138,7 @@ def _compact_one(
     transcript: Transcript,
     arm: Arm,
     keep: int,
-    kept: Kept,
+    kept: KeptValues,
 ) -> Compaction:
     compactor = arm.compactor
     name = name_of(

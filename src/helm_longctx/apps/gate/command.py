@@ -236,7 +236,7 @@ def _run_gate(
     base, candidate = models
     compared = {"base": base, "candidate": candidate}
     looks = read_looks(folder.json_path, compared) or {}
-    with make_settings(config).use():
+    with replace(make_settings(config), draws_samples=True).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             sample = _plan_sample(configs, goal, "max_eval_instances" in arguments)
@@ -299,7 +299,7 @@ def _compare_distributions(
     else:
         default = divergences.QUESTIONS_OF_ANY
     most = int(arguments.get("max_eval_instances") or default)
-    with make_settings(config).use():
+    with replace(make_settings(config), draws_samples=True).use():
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plans = []

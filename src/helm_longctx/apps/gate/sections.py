@@ -23,10 +23,12 @@ from helm_longctx.documents.document import (
     Report,
     Section,
     Table,
+    interval_cell,
     number_cell,
 )
 from helm_longctx.documents.numbers import (
-    format_range,
+    count,
+    format_p,
     one_line,
     percent,
     points,
@@ -44,13 +46,6 @@ _MOST_ANSWERS = 50
 
 _SHOWN_CHARACTERS = 400
 """Largest number of characters of an answer that the page shows."""
-
-_VERDICTS = {
-    Verdict.NO_WORSE: "no worse",
-    Verdict.WORSE: "worse",
-    Verdict.UNDECIDED: "cannot tell",
-}
-"""The verdicts in words."""
 
 
 def write_gate_page(
@@ -226,7 +221,7 @@ def _place(part: str) -> str:
 def _verdict_of(name: str, drop: Drop) -> str:
     """Return the verdict on a part in words, or empty if it has no part in the whole verdict."""
     if is_counted(name, drop):
-        return _VERDICTS[drop.verdict]
+        return drop.verdict.text
     return ""
 
 
@@ -322,22 +317,15 @@ def _parts(
 def _drop_row(name: str, drop: Drop) -> list[Cell]:
     comparison = drop.comparison
     effect = comparison.effect
-    ends = format_range(effect.low, effect.high, signed_percent)
     missing = 0 if name == ALL else drop.more
-    numbers = (effect.n, comparison.wins, comparison.losses)
+    counts = (effect.n, comparison.wins, comparison.losses)
     return [
         Cell(name),
         number_cell(drop.base),
         number_cell(drop.candidate),
-        Cell(
-            text=f"{100 * effect.mean:+.1f}",
-            value=effect.mean,
-            detail=ends,
-        ),
-        *(Cell(f"{number:,}", number) for number in numbers),
-        Cell(
-            "< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse
-        ),
+        interval_cell(effect, signed_percent),
+        *(number_cell(number, count) for number in counts),
+        number_cell(drop.p_worse, format_p),
         Cell(_verdict_of(name, drop)),
         Cell(f"{missing:,}" if missing else "–", missing),
     ]
@@ -370,15 +358,11 @@ def _agreements(
 
 def _agreement_row(agreement: ArmAgreement) -> list[Cell]:
     shares = (agreement.equal, agreement.equal_tokens, agreement.equal_scores)
-    if agreement.difference is None:
-        change = "–"
-    else:
-        change = f"{100 * agreement.difference:+.1f}"
     return [
         Cell(agreement.part),
-        Cell(f"{agreement.answers:,}", agreement.answers),
+        number_cell(agreement.answers, count),
         *(number_cell(share) for share in shares),
-        Cell(change, agreement.difference),
+        number_cell(agreement.difference, signed_percent),
     ]
 
 
@@ -393,7 +377,7 @@ def _findings(findings: Sequence[Finding]) -> Table:
         rows.append(
             [
                 Cell(finding.kind),
-                Cell(f"{finding.requests:,}", finding.requests),
+                number_cell(finding.requests, count),
                 Cell(finding.text),
             ]
         )

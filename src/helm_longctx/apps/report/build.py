@@ -168,12 +168,10 @@ def _write_page(
             answers.append(instance.answers.get(number))
         rows.append(
             {
-                **{
-                    "id": key[1],
-                    "task": key[0],
-                    "repeat": key[2],
-                    "depth": instance.depth,
-                },
+                "id": key[1],
+                "task": key[0],
+                "repeat": key[2],
+                "depth": instance.depth,
                 "question": instance.question[:_PREVIEW],
                 "answers": [
                     answer
