@@ -17,12 +17,14 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import orjson
 
+from helm_longctx._version import VERSION
 from helm_longctx.documents.numbers import (
     DASH,
     Bounded,
@@ -318,22 +320,26 @@ class Page:
         return list(chain.from_iterable(section.blocks for section in self.sections))
 
 
+def _describe_making() -> str:
+    return f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
+
+
 @dataclass(frozen=True)
 class Report:
     """The whole report.
 
     Args:
-        made: when the report was made, and by which version of this package.
         about: a sentence that says how all numbers are to be read.
         has_scores: whether `data` has the files `scores.csv` and `scores.json`.
+        made: when the report was made, and by which version of this package.
     """
 
     title: str
     suite: str
-    made: str
     about: str
     pages: Sequence[Page]
     has_scores: bool = True
+    made: str = field(default_factory=_describe_making)
 
     @property
     def groups(self) -> list[str]:

@@ -25,6 +25,16 @@ def find_deployment(name: str) -> ModelDeployment:
     return get_model_deployment(name)
 
 
+def find_deployment_of(name: str) -> str | None:
+    """Return the deployment that a name of a deployment or a model stands for, or None if HELM knows neither."""
+    from helm.benchmark import model_deployment_registry as registry
+
+    try:
+        return str(registry.get_model_deployment(name).name)
+    except registry.ModelDeploymentNotFoundError:
+        return registry.get_default_model_deployment_for_model(name)
+
+
 def find_client_arguments(deployment: str) -> Mapping[str, Any]:
     """Return the arguments of a deployment's client; none if it is not registered."""
     from helm.benchmark.model_deployment_registry import (

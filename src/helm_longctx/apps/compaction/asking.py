@@ -5,17 +5,14 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm_api import (
-    BlackHoleCacheBackendConfig,
     LocalContext,
     get_model_deployment,
 )
@@ -26,7 +23,7 @@ from helm_longctx.models.results import answer_of
 from helm_longctx.models.sampling import SampledRequest
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.run_settings import settings_in_use
-from helm_longctx.runner.sending import make_sender
+from helm_longctx.runner.sending import make_context, make_sender
 from helm_longctx.runner.spending import CHAT_TOKENS, NOT_BILLED, Limit
 from helm_longctx.runs.journal import KeptValues
 from helm_longctx.tasks.answer import Answer, Usage
@@ -156,8 +153,7 @@ class AskedModel:
     @cached_property
     def context(self) -> LocalContext:
         """HELM's context, without a request cache: replies are kept by us."""
-        with redirect_stdout(StringIO()):  # HELM prints where it looks for credentials
-            return LocalContext(str(self._local_path), BlackHoleCacheBackendConfig())
+        return make_context(self._local_path)
 
     @cached_property
     def _sender(self) -> Sender:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from helm_longctx._version import VERSION
 from helm_longctx.apps.compaction.compactors import NOTHING, WHOLE
 from helm_longctx.apps.compaction.probes import KINDS, MadeProbes, Probe
 from helm_longctx.apps.compaction.results import (
@@ -549,13 +547,11 @@ def redaction_table(replaced: Sequence[Replaced]) -> Table:
 
 def write_page(sections: Sequence[Section], about: About, folder: Path) -> Path:
     """Write the page and the data of its tables, and return the page's file."""
-    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
     about_text = f"Answers by {about.reader}. {describe_count(len(about.transcripts), 'transcript')}."
     page = Page("index.html", "Result", "Compaction", sections, about=about_text)
     report = Report(
         title=f"Compaction: {about.name}",
         suite=about.name,
-        made=made,
         about=ABOUT_SCORES,
         pages=[page],
         has_scores=False,

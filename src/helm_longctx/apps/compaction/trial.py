@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from helm_longctx.apps.compaction.asking import ProbeReply, name_of
 from helm_longctx.apps.compaction.compactors import (
     Compacted,
@@ -38,7 +36,7 @@ from helm_longctx.apps.compaction.transcripts import (
     to_openai,
 )
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.calls import call_all
+from helm_longctx.models.apis.calls import call_with_bar
 from helm_longctx.runs.journal import KeptValues
 
 
@@ -119,19 +117,12 @@ def compact_all(
     for transcript in transcripts:
         for arm in arms:
             jobs.append((transcript, arm))
-    with tqdm(
-        total=len(jobs),
-        desc="Compactions",
-        disable=None,
-    ) as bar:
 
-        def compact(job: tuple[Transcript, Arm]) -> Compaction:
-            transcript, arm = job
-            made = _compact_one(transcript, arm, keeps[transcript.name], kept)
-            bar.update()
-            return made
+    def compact(job: tuple[Transcript, Arm]) -> Compaction:
+        transcript, arm = job
+        return _compact_one(transcript, arm, keeps[transcript.name], kept)
 
-        return call_all(compact, jobs, parallelism)
+    return call_with_bar(compact, jobs, parallelism, "Compactions")
 
 
 def _compact_one(
@@ -224,21 +215,14 @@ def _group(probes: Sequence[Probe], size: int) -> list[Sequence[Probe]]:
 def _answer_batches(
     batches: Sequence[_Batch], asking: TrialAsking, title: str
 ) -> list[list[Given]]:
-    with tqdm(
-        total=len(batches),
-        desc=title,
-        disable=None,
-    ) as bar:
+    def answer(batch: _Batch) -> list[Given]:
+        replies = _ask_batch(batch, asking)
+        given = []
+        for probe, reply in zip(batch.probes, replies, strict=True):
+            given.append(score_reply(probe, reply, asking.judge))
+        return given
 
-        def answer(batch: _Batch) -> list[Given]:
-            replies = _ask_batch(batch, asking)
-            given = []
-            for probe, reply in zip(batch.probes, replies, strict=True):
-                given.append(score_reply(probe, reply, asking.judge))
-            bar.update()
-            return given
-
-        return call_all(answer, batches, asking.parallelism)
+    return call_with_bar(answer, batches, asking.parallelism, title)
 
 
 def _ask_batch(batch: _Batch, asking: TrialAsking) -> list[ProbeReply]:

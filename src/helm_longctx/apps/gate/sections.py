@@ -1,10 +1,8 @@
 """The page of a gate: the verdict, the differences by length, the agreement of the answers, and what was found."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
-from helm_longctx._version import VERSION
 from helm_longctx.apps.gate.answers import AnswerPair, ArmAgreement, part_name
 from helm_longctx.apps.gate.findings import Finding
 from helm_longctx.apps.gate.gate import (
@@ -60,7 +58,6 @@ def write_gate_page(
         sections: see `gate_sections`.
         name: the gate's name.
     """
-    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
     page = Page(
         file="index.html",
         title="Result",
@@ -72,7 +69,6 @@ def write_gate_page(
         Report(
             title=f"Gate: {name}",
             suite=name,
-            made=made,
             about=ABOUT_SCORES,
             pages=[page],
         ),
