@@ -30,8 +30,8 @@ from helm_longctx.documents.numbers import (
     Bounded,
     add_in_brackets,
     add_mark,
+    format_percent,
     format_range,
-    percent,
 )
 from helm_longctx.errors import InputError
 from helm_longctx.writing import replace_page, replacing
@@ -70,7 +70,7 @@ class Cell:
 
 def number_cell(
     value: float | None,
-    show: Callable[[float], str] = percent,
+    show: Callable[[float], str] = format_percent,
     detail: str = "",
     note: str = "",
     caveats: str = "",
@@ -90,7 +90,7 @@ def number_cell(
 
 def interval_cell(
     interval: Bounded | None,
-    show: Callable[[float], str] = percent,
+    show: Callable[[float], str] = format_percent,
     missing: str = "",
 ) -> Cell:
     """Return the cell of a mean with its interval, or a dash.

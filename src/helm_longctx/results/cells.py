@@ -23,15 +23,15 @@ from helm_longctx.documents.numbers import (
     DASH,
     MARK,
     add_mark,
-    decimals,
     format_amount,
+    format_decimals,
     format_interval,
     format_p_statement,
+    format_percent,
     format_range,
-    percent,
 )
 from helm_longctx.documents.terminal import print_blocks
-from helm_longctx.errors import describe_count
+from helm_longctx.errors import describe_all, describe_count
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import (
     FLOORS,
@@ -161,7 +161,7 @@ def score_notes(result: Result) -> list[str]:
         notes.append(cut.text)
     if right := without_errors(result):
         notes.append(
-            f"{percent(right.mean)} without questions with known errors (n = {right.n})"
+            f"{format_percent(right.mean)} without questions with known errors (n = {right.n})"
         )
     return notes
 
@@ -230,11 +230,13 @@ class _CutBounds:
     @property
     def text(self) -> str:
         """The bounds in percent, for people."""
-        without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
+        without = (
+            "unknown" if math.isnan(self.left_out) else format_percent(self.left_out)
+        )
         return (
             f"{format_amount(100 * self.share)} % of the answers are cut:"
-            f" {percent(self.wrong)} if they are wrong, {without} without them,"
-            f" {percent(self.best)} at best"
+            f" {format_percent(self.wrong)} if they are wrong, {without} without them,"
+            f" {format_percent(self.best)} at best"
         )
 
 
@@ -426,13 +428,16 @@ def score_columns(
         perplexities = [find_perplexity(result) if result else None for result in own]
         if any(perplexities):
             cells = [
-                interval_cell(value, decimals, "not run") for value in perplexities
+                interval_cell(value, format_decimals, "not run")
+                for value in perplexities
             ]
             yield Column(make_title(f"{title}:\nperplexity", perplexities)), cells
         longppls = [find_longppl(result) if result else None for result in own]
         if any(longppls):
             about = "Perplexity of the key tokens: those that need what is far back."
-            cells = [interval_cell(value, decimals, "not run") for value in longppls]
+            cells = [
+                interval_cell(value, format_decimals, "not run") for value in longppls
+            ]
             yield Column(make_title(f"{title}:\nLongPPL", longppls), about), cells
         right = [without_errors(result) if result else None for result in own]
         if for_terminal and any(right):
@@ -647,7 +652,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     if not result.is_published:
         notes += score_notes(result)
     notes += reasons
-    text = percent(interval.mean)
+    text = format_percent(interval.mean)
     tag = ""
     if result.caveats:
         text = add_mark(text)
@@ -663,9 +668,9 @@ def rho_cell(correlation: Correlation) -> Cell:
     if math.isnan(correlation.rho):
         return Cell(DASH, note="too few different values")
     return Cell(
-        decimals(correlation.rho),
+        format_decimals(correlation.rho),
         correlation.rho,
-        format_range(correlation.low, correlation.high, decimals),
+        format_range(correlation.low, correlation.high, format_decimals),
         note=format_p_statement(correlation.p_value),
     )
 
@@ -772,7 +777,7 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
                 reasons[text].append(model)
         for text, models in reasons.items():
             if len(models) == len(board.own_models) > 1:
-                names = f"all {len(models)} models"
+                names = describe_all(len(models), "model")
             else:
                 names = ", ".join(models)
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"

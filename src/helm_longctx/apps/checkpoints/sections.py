@@ -30,7 +30,7 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, percent, signed_percent
+from helm_longctx.documents.numbers import MARK, format_percent, format_signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
@@ -433,13 +433,13 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
         number_cell(
             start, str, note="no step" if curve.floor_result else "no floor was run"
         ),
-        interval_cell(change, signed_percent)
+        interval_cell(change, format_signed_percent)
         if change
         else number_cell(None, note="no question in common"),
         Cell(f"{curve.direction} ({earlier} to {latest})" if curve.direction else ""),
         number_cell(
             find_neighbour_noise([score.interval for score in curve.scores.values()]),
-            percent,
+            format_percent,
             note=f"fewer than {_FEWEST_STEPS} steps",
         ),
     ]

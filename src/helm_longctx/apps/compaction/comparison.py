@@ -71,7 +71,8 @@ from helm_longctx.documents.document import Block, Cell, Section, Table
 from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import EXTRAS, is_installed
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.helm.registry import find_deployment_of
+from helm_longctx.helm.command_line import find_deployment_of
+from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.locks import lock_run
 from helm_longctx.redaction.personal import Replaced
 from helm_longctx.results.statistics.noninferiority import combine_verdicts
@@ -254,7 +255,11 @@ class _Comparison:
         """Print the plan, ask, and show the results. Returns the exit status."""
         if self._replaced:
             print_table(redaction_table(self._replaced))
-        with lock_run(self._folder), open_replies(self._folder) as kept:
+        with (
+            lock_run(self._folder),
+            open_replies(self._folder) as kept,
+            stoppable(lambda: describe_kept(self._folder)),
+        ):
             purse = Purse(self._config.limits.max_cost)
             with redirect_stdout(prints):
                 models = self._make_models(kept, purse)

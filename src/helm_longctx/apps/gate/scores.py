@@ -38,12 +38,12 @@ from helm_longctx.config.schema import RunConfig
 from helm_longctx.config.settings import make_settings
 from helm_longctx.config.shared import fill_registries
 from helm_longctx.documents.document import text_table
-from helm_longctx.documents.numbers import points
+from helm_longctx.documents.numbers import format_points
 from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.errors import InputError
 from helm_longctx.runner.estimate import Estimate, Rate, TaskSample, estimate_run
 from helm_longctx.runner.runner import runner_arguments
-from helm_longctx.runner.spool import LoadedScenarios
+from helm_longctx.runner.spool import Spool
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.writing import replace_file
 
@@ -129,9 +129,9 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     # The questions of all estimates are the same, so their texts are made once.
     with (
         TemporaryDirectory(prefix="gate-") as folder,
-        LoadedScenarios(Path(folder)) as loaded,
+        Spool(Path(folder), keeps_instances=True) as spool,
     ):
-        every = _estimate(base, loaded)
+        every = _estimate(base, spool)
         needed = plan_lengths(_list_samples(every), goal)
         chosen = every
         if not has_size:
@@ -139,12 +139,12 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
             candidate = replace(
                 candidate, specs=limit_specs(candidate.specs, every, needed)
             )
-            chosen = _estimate(base, loaded)
+            chosen = _estimate(base, spool)
         # Of one deployment twice, the requests are the same.
         if base.specs == candidate.specs:
             others = chosen
         else:
-            others = _estimate(candidate, loaded)
+            others = _estimate(candidate, spool)
     check_samples(chosen, others)
     lengths = plan_lengths(_list_samples(chosen), goal)
     depths = plan_depths(_list_samples(chosen), goal)
@@ -157,11 +157,11 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     )
 
 
-def _estimate(plan: Plan, loaded: LoadedScenarios) -> list[Estimate]:
+def _estimate(plan: Plan, spool: Spool) -> list[Estimate]:
     runner = make_runner(plan.config)
     estimates = []
     for spec in plan.specs:
-        estimates.append(estimate_run(runner, spec, {}, Rate(), loaded))
+        estimates.append(estimate_run(runner, spec, {}, Rate(), spool))
     return estimates
 
 
@@ -180,7 +180,7 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
             f"{100 * plan.worse_from:.1f} points",
         )
         rows.append(cells)
-    title = f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}"
+    title = f"Sample for each arm, to show that a drop is smaller than {format_points(goal.margin)}"
     print_table(text_table(title, ("length", *numbers), rows, right=numbers))
     power = overall_power(sample.lengths, sample.depths)
     print(

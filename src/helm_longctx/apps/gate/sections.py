@@ -25,12 +25,12 @@ from helm_longctx.documents.document import (
     number_cell,
 )
 from helm_longctx.documents.numbers import (
-    count,
+    format_count,
     format_p,
+    format_percent,
+    format_points,
+    format_signed_percent,
     one_line,
-    percent,
-    points,
-    signed_percent,
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
@@ -143,7 +143,7 @@ _TASKS = "These tests decide nothing. Their p-values are adjusted for the number
 
 def explain(gate: Gate) -> str:
     """Return the verdict with its main reason, as a sentence or several."""
-    margin = points(gate.question.margin)
+    margin = format_points(gate.question.margin)
     verdict = gate.verdict
     worse = []
     for name, drop in gate.parts.items():
@@ -224,10 +224,12 @@ def _verdict_of(name: str, drop: Drop) -> str:
 def _answer(gate: Gate) -> HeadlineAnswer:
     question = gate.question
     verdict = gate.verdict
-    different = f"{percent(gate.difference_share)} % of the scores differ between both."
+    different = (
+        f"{format_percent(gate.difference_share)} % of the scores differ between both."
+    )
     level = (
         f"“No worse” is decided by {LEVEL_TEXT} intervals at each length, and “worse”"
-        f" by one-sided tests of a drop of {points(question.margin)} at"
+        f" by one-sided tests of a drop of {format_points(question.margin)} at"
         f" {100 * ONE_SIDED:g} %, adjusted for the number of lengths and depths. Both"
         " are right although somebody looks again after more instances."
     )
@@ -297,7 +299,7 @@ def _parts(
         Column("worse", "instances with a worse score of the candidate"),
         Column(
             "p (worse)",
-            f"one-sided p-value of a drop of at most {points(question.margin)}, adjusted",
+            f"one-sided p-value of a drop of at most {format_points(question.margin)}, adjusted",
         ),
         Column("verdict", is_number=False),
         Column("missing", "instances that are still needed to decide"),
@@ -319,8 +321,8 @@ def _drop_row(name: str, drop: Drop) -> list[Cell]:
         Cell(name),
         number_cell(drop.base),
         number_cell(drop.candidate),
-        interval_cell(effect, signed_percent),
-        *(number_cell(number, count) for number in counts),
+        interval_cell(effect, format_signed_percent),
+        *(number_cell(number, format_count) for number in counts),
         number_cell(drop.p_worse, format_p),
         Cell(_verdict_of(name, drop)),
         Cell(f"{missing:,}" if missing else "–", missing),
@@ -356,9 +358,9 @@ def _agreement_row(agreement: ArmAgreement) -> list[Cell]:
     shares = (agreement.equal, agreement.equal_tokens, agreement.equal_scores)
     return [
         Cell(agreement.part),
-        number_cell(agreement.answers, count),
+        number_cell(agreement.answers, format_count),
         *(number_cell(share) for share in shares),
-        number_cell(agreement.difference, signed_percent),
+        number_cell(agreement.difference, format_signed_percent),
     ]
 
 
@@ -373,7 +375,7 @@ def _findings(findings: Sequence[Finding]) -> Table:
         rows.append(
             [
                 Cell(finding.kind),
-                number_cell(finding.requests, count),
+                number_cell(finding.requests, format_count),
                 Cell(finding.text),
             ]
         )

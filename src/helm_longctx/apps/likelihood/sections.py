@@ -21,9 +21,9 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import (
     DASH,
-    count,
-    decimals,
-    signed_decimals,
+    format_count,
+    format_decimals,
+    format_signed_decimals,
 )
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
@@ -138,13 +138,15 @@ def _own(board: Board) -> Iterator[Result]:
                     yield result
 
 
-def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) -> Cell:
+def _nats(
+    interval: Interval | None, show: Callable[[float], str] = format_decimals
+) -> Cell:
     missing = "the prompts have no context apart from the question"
     return interval_cell(interval, show, missing)
 
 
 def _mean_nats(
-    interval: Interval | None, show: Callable[[float], str] = decimals
+    interval: Interval | None, show: Callable[[float], str] = format_decimals
 ) -> Cell:
     """Return a mean over answers, with the reason where it has no interval."""
     cell = _nats(interval, show)
@@ -174,12 +176,13 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
         rows.append(
             [
                 *_about(board, result),
-                number_cell(result.interval.n, count),
+                number_cell(result.interval.n, format_count),
                 _mean_nats(result.find_interval(MEAN_LOGPROB)),
                 _mean_nats(result.find_interval(f"{MEAN_LOGPROB}_without_context")),
-                _mean_nats(result.find_interval(_GAIN), signed_decimals),
+                _mean_nats(result.find_interval(_GAIN), format_signed_decimals),
                 _mean_nats(
-                    result.find_interval(f"{ANSWER_LOGPROB}_gain"), signed_decimals
+                    result.find_interval(f"{ANSWER_LOGPROB}_gain"),
+                    format_signed_decimals,
                 ),
                 score_cell(result),
                 score_cell(
@@ -222,9 +225,9 @@ def _misses(board: Board) -> Iterator[Block]:
         with_gain = [answer for answer in answers if _GAIN in answer.values]
         row = [
             *_about(board, result),
-            number_cell(whole.median.n, count),
+            number_cell(whole.median.n, format_count),
             _nats(whole.median),
-            number_cell(whole.trimmed_mean, decimals),
+            number_cell(whole.trimmed_mean, format_decimals),
             interval_cell(whole.misses),
         ]
         if with_gain:
@@ -233,8 +236,8 @@ def _misses(board: Board) -> Iterator[Block]:
                 [answer.group for answer in with_gain],
             )
             row += [
-                _nats(gain.median, signed_decimals),
-                number_cell(gain.trimmed_mean, signed_decimals),
+                _nats(gain.median, format_signed_decimals),
+                number_cell(gain.trimmed_mean, format_signed_decimals),
             ]
         else:
             row += [_nats(None), _nats(None)]
@@ -281,7 +284,7 @@ def _depths(board: Board) -> Iterator[Block]:
             about = [
                 *_about(board, result),
                 Cell(f"{depth} %", depth),
-                number_cell(len(values), count),
+                number_cell(len(values), format_count),
             ]
             rows.append([*about, _mean_nats(interval), _nats(median)])
     if rows:
@@ -374,7 +377,7 @@ def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
     )
     if not math.isfinite(signal.ratio):
         return Cell(DASH, note="the scores have no noise, or are all equal")
-    return Cell(decimals(signal.ratio, 1), signal.ratio)
+    return Cell(format_decimals(signal.ratio, 1), signal.ratio)
 
 
 _ABOUT_LOSS = (
@@ -402,8 +405,8 @@ def _positions(board: Board) -> Iterator[Block]:
             rows.append(
                 [
                     *_about(board, result),
-                    number_cell(end, count),
-                    number_cell(loss.n, count),
+                    number_cell(end, format_count),
+                    number_cell(loss.n, format_count),
                     _nats(loss),
                 ]
             )
@@ -411,13 +414,13 @@ def _positions(board: Board) -> Iterator[Block]:
             shown = {
                 "model": short_name(result.model),
                 "part": part,
-                "position": count(end),
+                "position": format_count(end),
                 "kind": "own",
             }
             points.append({**shown, **interval_row(loss)})
     if not rows:
         return
-    levels = list(map(count, sorted(ends)))
+    levels = list(map(format_count, sorted(ends)))
     parts = list(dict.fromkeys(str(point["part"]) for point in points))
     spec = curves(parts, levels, "Position (tokens)", "position", is_share=False)
     yield Figure(
@@ -459,10 +462,12 @@ def _key_tokens(board: Board) -> Iterator[Block]:
         rows.append(
             [
                 *_about(board, result),
-                number_cell(key_tokens.n, count),
-                interval_cell(find_perplexity(result), decimals, "not run"),
-                interval_cell(find_longppl(result), decimals, "no text has key tokens"),
-                number_cell(key_tokens.mean, decimals),
+                number_cell(key_tokens.n, format_count),
+                interval_cell(find_perplexity(result), format_decimals, "not run"),
+                interval_cell(
+                    find_longppl(result), format_decimals, "no text has key tokens"
+                ),
+                number_cell(key_tokens.mean, format_decimals),
             ]
         )
     if not rows:
