@@ -351,6 +351,7 @@ BASE = {
     "failures",
     "helm_api",
     "helm_log",
+    "interruptions",
     "locks",
     "parts",
     "process_state",

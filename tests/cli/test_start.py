@@ -145,7 +145,7 @@ def test_ctrl_c_during_an_import(module: str, tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors.strip()) == (
         130,
-        "helm-longctx: interrupted by Ctrl-C",
+        "helm-longctx: stopped by SIGINT",
     )
 
 

@@ -35,7 +35,7 @@ from helm_longctx.config.shared import (
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import MARK, add_mark, format_range, percent
+from helm_longctx.documents.numbers import MARK, add_mark, format_percent, format_range
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, describe_count, is_format_error
@@ -375,7 +375,7 @@ def _score_table(title: str, rows: Sequence[_Row]) -> Table:
             cells.append("")
             if best:
                 name = best.model.base
-                cells[-1] = f"{percent(best.interval.mean)} {name}"
+                cells[-1] = f"{format_percent(best.interval.mean)} {name}"
         lines.append(tuple(cells))
     return text_table(
         f"{title}: scores in % ({LEVEL_TEXT} intervals)", tuple(header), lines
@@ -386,7 +386,7 @@ def _show_score(score: Result | None, has_ends: bool) -> str:
     if score is None:
         return _NO_SCORE
     interval = score.interval
-    text = add_mark(percent(interval.mean), score.caveats)
+    text = add_mark(format_percent(interval.mean), score.caveats)
     if has_ends:
         text += f" ({format_range(interval.low, interval.high)})"
     return text
@@ -404,8 +404,8 @@ def _describe_spread(rows: Sequence[_Row]) -> str:
     best = max(means, key=lambda title: means[title])
     worst = min(means, key=lambda title: means[title])
     return (
-        f"comparing words gets {percent(means[best])} % of {best},"
-        f" but {percent(means[worst])} % of {worst}."
+        f"comparing words gets {format_percent(means[best])} % of {best},"
+        f" but {format_percent(means[worst])} % of {worst}."
     )
 
 
@@ -427,9 +427,13 @@ def _watch(
     with log.open("ab") as file:
         command = [sys.executable, "-m", "helm_longctx", *arguments]
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
-        while process.poll() is None:
-            yield len(_find_runs(folder, models))
-            time.sleep(_POLL_SECONDS)
+        try:
+            while process.poll() is None:
+                yield len(_find_runs(folder, models))
+                time.sleep(_POLL_SECONDS)
+        finally:
+            # Nothing happens to a process that has ended.
+            process.terminate()
     if process.returncode:
         last = (
             log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

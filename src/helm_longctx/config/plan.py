@@ -52,6 +52,11 @@ class Plan:
         """The deployments of the runs, each once."""
         return _list_deployments(self.specs)
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the suite."""
+        return suite_path(self.config.output_path, self.config.suite)
+
     def commands(self) -> list[str]:
         """Return the equivalent shell commands: `helm-longctx models add` for new endpoints, and `helm-run`."""
         add = []
@@ -59,18 +64,14 @@ class Plan:
             add.append(_add_command(endpoint, self.config.local_path))
         # helm-run drops entries whose model is not among --models-to-run (helm/benchmark/run.py:66). So entries that
         # name a model get a second command without that option.
-        groups = [
-            (
-                [entry.text for entry in self.entries if not entry.model],
-                self.models,
-            )
-        ]
-        groups += [([entry.text for entry in self.entries if entry.model], [])]
-        return add + [
-            _run_command(self.config, entries, models)
-            for entries, models in groups
-            if entries
-        ]
+        plain = [entry.text for entry in self.entries if not entry.model]
+        named = [entry.text for entry in self.entries if entry.model]
+        run = []
+        if plain:
+            run.append(_run_command(self.config, plain, self.models))
+        if named:
+            run.append(_run_command(self.config, named, ()))
+        return [*add, *run]
 
     def estimates(self) -> list[Estimate]:
         """Estimate the long-context runs, or raise an `InputError`.
@@ -88,13 +89,12 @@ class Plan:
     @property
     def retries(self) -> list[RunSpec]:
         """The runs that ask again for the cut answers of runs that are not finished."""
-        folder = suite_path(self.config.output_path, self.config.suite)
-        asking = (
-            spec for spec in self.specs if is_long_context(spec) and retry_factor(spec)
-        )
         specs = []
-        for spec in asking:
-            if find_incomplete_files(folder / earlier_name(spec.name)):
+        for spec in self.specs:
+            is_retry = is_long_context(spec) and retry_factor(spec)
+            if is_retry and find_incomplete_files(
+                self.folder / earlier_name(spec.name)
+            ):
                 specs.append(spec)
         return specs
 
@@ -250,14 +250,12 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     if endpoint.context:
         values["context"] = length_label(endpoint.context)
     values["local_path"] = local_path
-    given = {}
+    if endpoint.api == "openai":  # the default
+        del values["api"]
+    words = ["helm-longctx", "models", "add", endpoint.name]
     for name, value in values.items():
         if value:
-            given[f"--{name.replace('_', '-')}"] = str(value)
-    words = ["helm-longctx", "models", "add", endpoint.name]
-    for option in given.items():
-        if option != ("--api", "openai"):
-            words += option
+            words += [f"--{name.replace('_', '-')}", str(value)]
     for name, value in endpoint.headers.items():
         words += ["--header", f"{name}: {value}"]
     if endpoint.nvcf:

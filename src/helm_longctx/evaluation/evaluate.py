@@ -87,7 +87,7 @@ def evaluate(
     from helm_longctx.config.shared import set_log_levels, show_log
     from helm_longctx.environment import check_encoding
     from helm_longctx.evaluation.turns import take_turn
-    from helm_longctx.runner.interruptions import interruptible
+    from helm_longctx.interruptions import interruptible
 
     check_encoding()
     if resume not in (True, False, _ANYWAY):

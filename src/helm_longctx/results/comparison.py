@@ -14,9 +14,9 @@ import numpy as np
 
 from helm_longctx.documents.numbers import (
     format_p_statement,
+    format_percent,
     format_range,
-    percent,
-    signed_percent,
+    format_signed_percent,
 )
 from helm_longctx.errors import InputError, list_choices, list_first, shorten
 from helm_longctx.results.boards import (
@@ -35,7 +35,6 @@ from helm_longctx.results.statistics.comparison import (
     Pairs,
     compare_intervals_with_failures,
     compare_parts,
-    decide_all,
     reverse_comparison,
 )
 from helm_longctx.results.statistics.comparison import (
@@ -133,7 +132,7 @@ def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str
     names = f"{show_model(one)} is {outcome} {show_model(other)}"
     if decision.is_left_to_failures:
         names = f"{show_model(one)} and {show_model(other)}: {FAILURES_DECIDE}"
-    difference = f"{signed_percent(effect.mean)}, {format_range(effect.low, effect.high, signed_percent)}"
+    difference = f"{format_signed_percent(effect.mean)}, {format_range(effect.low, effect.high, format_signed_percent)}"
     failures = describe_failures(
         show_model(one), show_model(other), decision.comparison
     )
@@ -151,16 +150,16 @@ def describe_failures(one: str, other: str, comparison: Comparison) -> str:
     if failures is None:
         return ""
     shares = (
-        f"no answer: {percent(failures.one.share)} % of {one} and"
-        f" {percent(failures.other.share)} % of {other}"
+        f"no answer: {format_percent(failures.one.share)} % of {one} and"
+        f" {format_percent(failures.other.share)} % of {other}"
     )
     if not math.isnan(failures.p_value):
         shares += f" ({format_p_statement(failures.p_value)})"
     bounds = []
     for name, bound in (("wrong", failures.as_wrong), ("right", failures.as_right)):
         bounds.append(
-            f"failures as {name} {signed_percent(bound.effect.mean)},"
-            f" {format_range(bound.effect.low, bound.effect.high, signed_percent)}"
+            f"failures as {name} {format_signed_percent(bound.effect.mean)},"
+            f" {format_range(bound.effect.low, bound.effect.high, format_signed_percent)}"
         )
     return "; ".join([shares, *bounds])
 
@@ -343,28 +342,20 @@ class Pairing:
         one, other: the models; the effect is the score of `one` minus the score of `other`.
         by: `all`, `task`, `length` or `depth`.
         part: the task, the length's label, or the depth in percent.
-        adjusted: the p-value that is adjusted by Holm's method: over all pairs at the same length, as in the report,
-            and otherwise over all pairs and parts with the same `by`; NaN until it is.
-        adjusted_with_failures: the adjusted p-value of the case in which the difference is least certain, if questions
-            have failed; see `Comparison.decisive_p_value`.
+        decision: whether the models differ. The p-values are adjusted over all pairs at the same length, as in the
+            report, and otherwise over all pairs and parts with the same `by`.
     """
 
     one: ShownModel
     other: ShownModel
     by: str
     part: str
-    comparison: Comparison
-    adjusted: float = math.nan
-    adjusted_with_failures: float = 0.0
+    decision: Decision
 
     @property
-    def decision(self) -> Decision:
-        """Whether the models differ."""
-        return Decision(
-            comparison=self.comparison,
-            adjusted=self.adjusted,
-            adjusted_with_failures=self.adjusted_with_failures,
-        )
+    def comparison(self) -> Comparison:
+        """The comparison on which the decision is."""
+        return self.decision.comparison
 
     @property
     def better(self) -> str:
@@ -756,25 +747,29 @@ class SharedTable(_SharedAnswers):
 
     def pairings(self) -> list[Pairing]:
         """Compare every two models on all instances that both answered, and by length, task and depth of these."""
-        families: dict[tuple[str, str], list[Pairing]] = defaultdict(list)
-        for pair in combinations(self.models, 2):
+        families: dict[
+            tuple[str, str], dict[tuple[ShownModel, ShownModel, str], Comparison]
+        ] = defaultdict(dict)
+        for one, other in combinations(self.models, 2):
             table = self
             if len(self.models) > 2:
-                table = SharedTable(self._suite, pair, self._length)
-            for pairing in table._compare_parts():
+                table = SharedTable(self._suite, (one, other), self._length)
+            for by, part, comparison in table._compare_parts():
                 # Each length is a question of its own, as on the report's page of that length.
-                part = pairing.part if pairing.by in ("all", "length") else ""
-                families[pairing.by, part].append(pairing)
+                own_part = part if by in ("all", "length") else ""
+                families[by, own_part][one, other, part] = comparison
         pairings = []
-        for family in families.values():
-            decisions = decide_all([pairing.comparison for pairing in family])
-            for pairing, decision in zip(family, decisions, strict=True):
-                adjusted = replace(
-                    pairing,
-                    adjusted=decision.adjusted,
-                    adjusted_with_failures=decision.adjusted_with_failures,
+        for (by, _), comparisons in families.items():
+            decisions = decide_differences(comparisons)
+            for (one, other, part), decision in decisions.items():
+                pairing = Pairing(
+                    one=one,
+                    other=other,
+                    by=by,
+                    part=part,
+                    decision=decision,
                 )
-                pairings.append(adjusted)
+                pairings.append(pairing)
         # The sort is stable, so that lengths and depths stay in their order.
         order = ("all", "length", "task", "depth")
         return sorted(pairings, key=lambda pairing: order.index(pairing.by))
@@ -884,8 +879,8 @@ class SharedTable(_SharedAnswers):
             contrasts.append(contrast)
         return contrasts
 
-    def _compare_parts(self) -> Iterator[Pairing]:
-        one, other = self.models
+    def _compare_parts(self) -> Iterator[tuple[str, str, Comparison]]:
+        """Yield the comparisons of two models, each with what it is by and its part, as in `Pairing`."""
         lengths = self._split(
             lambda question: question.item.length if question.weight else None
         )
@@ -900,7 +895,7 @@ class SharedTable(_SharedAnswers):
         }
         for by, indices_of in parts.items():
             for part, indices in indices_of.items():
-                yield Pairing(one, other, by, part, self.compare(indices))
+                yield by, part, self.compare(indices)
 
 
 def _find_cells(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from helm_longctx.documents.numbers import MARK, format_range, percent
+from helm_longctx.documents.numbers import MARK, format_percent, format_range
 from helm_longctx.errors import InputError
 from helm_longctx.helm_log import helm_log
 from helm_longctx.results.comparability import GENERATED, SHARES, describe
@@ -44,7 +44,7 @@ def _row(run: Path) -> str:
         [result.interval for result in scored],
         [result.clusters_of() for result in scored],
     )
-    text = percent(mean.mean) if scored else "none"
+    text = format_percent(mean.mean) if scored else "none"
     ends = format_range(mean.low, mean.high) if scored else ""
     generated = []
     for result in results:

@@ -30,7 +30,12 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, count, decimals, percent
+from helm_longctx.documents.numbers import (
+    MARK,
+    format_count,
+    format_decimals,
+    format_percent,
+)
 from helm_longctx.documents.site import (
     safe_json,
     write_document,
@@ -323,9 +328,9 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _FORMATS: Mapping[str, Callable[[float], str]] = {
-    "share": percent,
-    "tokens": count,
-    "number": decimals,
+    "share": format_percent,
+    "tokens": format_count,
+    "number": format_decimals,
 }
 """Functions that write a condition's number, by its unit."""
 
