@@ -201,9 +201,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
     config = plan.config
     if config.groups:
-        patterns = {}
-        for name, text in config.groups.items():
-            patterns[name] = text.split(",")
+        patterns = {name: text.split(",") for name, text in config.groups.items()}
         write_groups(plan.folder, patterns)
     runner = make_runner(config)
     rule = config.limits.stop_when
@@ -220,9 +218,8 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
 def _print_scores(plan: Plan, has_failed: bool) -> None:
     """Print the scores, the runs that were made, where they are, and the next commands."""
-    from helm_longctx.results.boards import make_boards
+    from helm_longctx.results.boards import make_suite
     from helm_longctx.results.cells import print_scores
-    from helm_longctx.results.guests import guest_table
     from helm_longctx.results.reading import read_results
     from helm_longctx.runs.files import STATS
     from helm_longctx.runs.journal import NAME as JOURNAL
@@ -237,8 +234,7 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     if not made:
         return
     results = read_results(folder, BENCHMARKS, keep_answers=False)
-    boards = make_boards(results, BENCHMARKS)
-    print_scores(folder, boards, guest_table(folder, results))
+    print_scores(folder, make_suite(results, BENCHMARKS))
     unfinished = []
     for name in made:
         if (folder / name / JOURNAL).is_file():

@@ -12,10 +12,11 @@ from helm_longctx.config.schema import Endpoint, LocalModels
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm_log import helm_log
+from helm_longctx.models.endpoints.files import DEPLOYMENTS, HelmFiles
 from helm_longctx.models.endpoints.registration import (
     ENGINE_CLIENT,
     LOCAL_CLIENT,
-    describe_model,
+    describe_deployment,
     load_tokenizer,
 )
 from helm_longctx.models.local.folders import count_tensors, digest_folder
@@ -23,14 +24,8 @@ from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.steps import find_step
 
-DEPLOYMENTS = "model_deployments.yaml"
-METADATA = "model_metadata.yaml"
-
 MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
-
-HelmFiles = dict[str, dict[str, Any]]
-"""The entry of a model for each of HELM's YAML files, by the file's name."""
 
 _SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
 """Files of a model on the hub that are read before its weights: its configuration and its tokenizer."""
@@ -372,30 +367,22 @@ def make_files(model: LocalModels, facts: ModelFacts) -> HelmFiles:
         arguments |= {"engine": model.engine, "window": facts.window}
     elif model.attention is not None:
         arguments["attn_implementation"] = model.attention
-    if facts.window:
-        limits = {"max_sequence_length": facts.window}
-    else:
-        limits = {}
     spec = {
         "class_name": client,
         "args": {key: value for key, value in arguments.items() if value is not None},
     }
-    deployment = {
-        "name": name,
-        "model_name": name,
-        "tokenizer_name": name,
-        **limits,
-        "client_spec": spec,
-        MADE_FROM: dump_mapping(model),
-    }
-    description = f"The model in {facts.path}"
     tokenizer = load_tokenizer(str(facts.folder.resolve()))
     helm_log.info(_describe(model, facts))
-    return {
-        DEPLOYMENTS: deployment,
-        METADATA: describe_model(name, description, facts.has_template),
-        "tokenizer_configs.yaml": tokenizer.config(name) or {},
-    }
+    files = describe_deployment(
+        name,
+        spec,
+        tokenizer,
+        facts.window,
+        about=f"The model in {facts.path}",
+        can_chat=facts.has_template,
+    )
+    files[DEPLOYMENTS][MADE_FROM] = dump_mapping(model)
+    return files
 
 
 def _check_packages(model: LocalModels, facts: ModelFacts) -> None:

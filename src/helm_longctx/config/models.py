@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.config.local_models import (
-    DEPLOYMENTS,
     MADE_FROM,
-    METADATA,
-    HelmFiles,
     ModelFacts,
     dump_mapping,
     expand,
@@ -44,7 +41,13 @@ from helm_longctx.models.apis.availability import has_key
 from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.endpoints import probe
-from helm_longctx.models.endpoints.files import add_entries, find_entries
+from helm_longctx.models.endpoints.files import (
+    DEPLOYMENTS,
+    METADATA,
+    HelmFiles,
+    add_entries,
+    find_entries,
+)
 from helm_longctx.models.endpoints.probe import KeyRefusedError
 from helm_longctx.models.endpoints.registration import (
     LOCAL_CLIENTS,

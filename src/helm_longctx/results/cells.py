@@ -38,6 +38,7 @@ from helm_longctx.results.boards import (
     OVERALL,
     Board,
     ScoreKey,
+    Suite,
     label,
     own_boards,
     score_key,
@@ -50,6 +51,7 @@ from helm_longctx.results.comparability import (
     describe,
     describe_columns,
 )
+from helm_longctx.results.guests import guest_table
 from helm_longctx.results.reading import (
     BEST,
     CUT,
@@ -719,19 +721,12 @@ _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
 
 
-def print_scores(
-    folder: Path, boards: Sequence[Board], others: Table | None = None
-) -> None:
-    """Print the scores of a suite, and where its answers and pages are.
-
-    Args:
-        others: the scores of HELM's other scenarios.
-    """
-    tables = list(score_tables(boards))
-    print_blocks([*tables, others] if others else tables)
-    for note in notes(boards):
+def print_scores(folder: Path, suite: Suite) -> None:
+    """Print the scores of a suite, those of HELM's other scenarios, and where its answers and pages are."""
+    print_blocks([*score_tables(suite.boards), guest_table(folder, suite.results)])
+    for note in notes(suite.boards):
         print(escape_invisible(note))
-    for line in _answer_addresses(folder, boards):
+    for line in _answer_addresses(folder, suite.boards):
         print(line)
     print(
         f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path"
