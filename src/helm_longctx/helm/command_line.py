@@ -318,12 +318,15 @@ def is_model(model: str) -> bool:
     # A group of models, such as `text`, is not a model itself.
     if model in ModelRunExpander(model).get_model_group_to_model_names():
         return True
+    return find_deployment_of(model) is not None
+
+
+def find_deployment_of(name: str) -> str | None:
+    """Return the deployment that a name of a deployment or a model stands for, or None if HELM knows neither."""
     try:
-        return bool(
-            get_default_model_deployment_for_model(model) or get_model_deployment(model)
-        )
+        return str(get_model_deployment(name).name)
     except ValueError:
-        return False
+        return get_default_model_deployment_for_model(name)
 
 
 def unknown_model(where: str, model: str) -> InputError:
