@@ -411,16 +411,13 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     of_method = {}
     for key, default in (method.arguments if method else {}).items():
         of_method[key] = values.pop(key, default)
+    request = _take_request(name, values, tasks)
+    settings = Settings(length, **values, request=request, method_arguments=of_method)
     entry = Entry(
         benchmark=benchmark,
         name=name,
         tasks=tasks,
-        settings=Settings(
-            length,
-            request=_take_request(name, values, tasks),
-            method_arguments=of_method,
-            **values,
-        ),
+        settings=settings,
         arguments=arguments,
     )
     if entry.metric:
