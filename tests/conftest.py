@@ -41,10 +41,13 @@ REGISTRIES: tuple[list[Any], ...] = (
 )
 
 # Machines differ, and the first example of a test pays for imports. The examples of a commit are always the same, so that
-# a failure belongs to a change; `HELM_LONGCTX_NEW_EXAMPLES=1 pytest` draws others.
+# a failure belongs to a change; `HELM_LONGCTX_NEW_EXAMPLES=1 pytest` draws others, and twice as many.
 NEW_EXAMPLES = os.environ.get("HELM_LONGCTX_NEW_EXAMPLES") == "1"
 hypothesis_settings.register_profile(
-    "project", deadline=None, derandomize=not NEW_EXAMPLES
+    "project",
+    deadline=None,
+    derandomize=not NEW_EXAMPLES,
+    max_examples=100 if NEW_EXAMPLES else 50,
 )
 hypothesis_settings.load_profile("project")
 

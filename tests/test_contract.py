@@ -51,9 +51,19 @@ PACKAGE = "helm_longctx"
 SOURCE = Path(str(resources.files(PACKAGE)))
 
 
+def lengths_of(benchmark: Benchmark) -> list[int | None]:
+    """Return the lengths of all tasks, and the standard ones within the range of those that exist at any length."""
+    if benchmark.axis is None:
+        return [None]
+    lengths = set(benchmark.lengths)
+    if any(task.any_length for task in benchmark.tasks):
+        lengths.update(filter(benchmark.axis.contains, STANDARD.values()))
+    return sorted(lengths)
+
+
 def entries_of(benchmark: Benchmark, category: Category) -> Iterator[str]:
     """Yield the arguments of every entry: the category and each of its tasks, at each length."""
-    for length in benchmark.known_lengths if benchmark.axis else [None]:
+    for length in lengths_of(benchmark):
         at = [f"length={length_label(length)}"] if length is not None else []
         if category.tasks_at(length):
             yield ",".join(at)
@@ -341,6 +351,7 @@ BASE = {
     "failures",
     "helm_api",
     "helm_log",
+    "interruptions",
     "locks",
     "parts",
     "process_state",
@@ -364,7 +375,7 @@ _ROOMS = {
     "plugin": "helm models tasks",
     "config": "data documents helm judging models plugin redaction results runner runs tasks",
     "apps": "config data documents helm judging models redaction results runner runs tasks",
-    "evaluation": "apps config documents helm models plugin redaction results runner runs tasks",
+    "evaluation": "apps config documents models plugin redaction results runner runs tasks",
     "cli": "apps config data documents helm models redaction results runner runs tasks",
 }
 ROOMS = {room: set(names.split()) for room, names in _ROOMS.items()}

@@ -35,7 +35,7 @@ def main() -> None:
 
         run_command()
     except KeyboardInterrupt:
-        print("helm-longctx: interrupted by Ctrl-C", file=sys.stderr)
+        print("helm-longctx: stopped by SIGINT", file=sys.stderr)
         raise SystemExit(130) from None
 
 

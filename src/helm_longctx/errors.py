@@ -101,6 +101,18 @@ def describe_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def describe_all(number: int, noun: str) -> str:
+    """Return all of several things, such as `both models` or `all 3 models`.
+
+    Args:
+        number: at least 2.
+        noun: as for `describe_count`.
+    """
+    if number == 2:
+        return f"both {noun}s"
+    return f"all {describe_count(number, noun)}"
+
+
 _MOST_CHOICES = 30
 """Most names that an error lists."""
 

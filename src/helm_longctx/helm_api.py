@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from helm.benchmark.adaptation.scenario_state import ScenarioState as ScenarioState
     from helm.benchmark.annotation.annotator import AnnotatorSpec as AnnotatorSpec
     from helm.benchmark.config_registry import (
+        register_builtin_configs_from_helm_package as register_builtin_configs_from_helm_package,
+    )
+    from helm.benchmark.config_registry import (
         register_configs_from_directory as register_configs_from_directory,
     )
     from helm.benchmark.metrics.metric import PerInstanceStats as PerInstanceStats
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
     )
     from helm.benchmark.model_metadata_registry import get_all_models as get_all_models
     from helm.benchmark.run_spec import RunSpec as RunSpec
+    from helm.benchmark.run_spec import get_run_spec_function as get_run_spec_function
+    from helm.benchmark.runner import RunnerError as RunnerError
     from helm.benchmark.runner import (
         get_benchmark_output_path as get_benchmark_output_path,
     )
@@ -58,6 +63,9 @@ if TYPE_CHECKING:
     from helm.common.context import Context as Context
     from helm.common.general import asdict_without_nones as asdict_without_nones
     from helm.common.general import get_credentials as get_credentials
+    from helm.common.hierarchical_logger import (
+        setup_default_logging as setup_default_logging,
+    )
     from helm.common.local_context import LocalContext as LocalContext
     from helm.common.object_spec import get_class_by_name as get_class_by_name
     from helm.common.request import ErrorFlags as ErrorFlags
@@ -74,7 +82,10 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "helm.benchmark.adaptation.request_state": ("RequestState",),
     "helm.benchmark.adaptation.scenario_state": ("ScenarioState",),
     "helm.benchmark.annotation.annotator": ("AnnotatorSpec",),
-    "helm.benchmark.config_registry": ("register_configs_from_directory",),
+    "helm.benchmark.config_registry": (
+        "register_builtin_configs_from_helm_package",
+        "register_configs_from_directory",
+    ),
     "helm.benchmark.metrics.metric": ("PerInstanceStats",),
     "helm.benchmark.metrics.statistic": ("Stat",),
     "helm.benchmark.model_deployment_registry": (
@@ -83,8 +94,14 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "get_model_deployment",
     ),
     "helm.benchmark.model_metadata_registry": ("get_all_models",),
-    "helm.benchmark.run_spec": ("RunSpec",),
-    "helm.benchmark.runner": ("get_benchmark_output_path",),
+    "helm.benchmark.run_spec": (
+        "RunSpec",
+        "get_run_spec_function",
+    ),
+    "helm.benchmark.runner": (
+        "RunnerError",
+        "get_benchmark_output_path",
+    ),
     "helm.benchmark.scenarios.scenario": (
         "Input",
         "Instance",
@@ -108,6 +125,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "asdict_without_nones",
         "get_credentials",
     ),
+    "helm.common.hierarchical_logger": ("setup_default_logging",),
     "helm.common.local_context": ("LocalContext",),
     "helm.common.object_spec": ("get_class_by_name",),
     "helm.common.request": (

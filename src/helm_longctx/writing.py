@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
+from helm_longctx.errors import InputError
+
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No space left, the user's quota exceeded, or the user's limit on file sizes exceeded."""
 
@@ -78,3 +80,17 @@ def write_output(path: Path, content: bytes) -> None:
         if error.errno not in _NO_REPLACING or not file.exists():
             raise
         file.write_bytes(content)
+
+
+@contextmanager
+def explain_full_disk(folder: Path, summary: str) -> Iterator[None]:
+    """Raise an `InputError` of one line if a file cannot be written because the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        what = f"{error.filename or folder} cannot be written: {error.strerror}"
+        raise InputError(
+            f"{what}; {summary}; make room, then run the same command again"
+        ) from error

@@ -40,6 +40,9 @@ OPTIONS = (
 SURE = ("--seed", "5", "--error", "0.5", "-m", "30")
 """Options with which few questions are enough."""
 
+FEW = ("--seed", "5", "--error", "0.5", "-m", "12")
+"""Options for a single kind of questions, which each text asks 13 times."""
+
 
 @pytest.fixture
 def few_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +130,7 @@ def test_a_server_that_cuts(command: Command) -> None:
     """A server that cuts prompts without an error is found out by its own count and by the codes at the start."""
     with serve(SimulatedModel(cutting(1100), skill=1.0)) as (url, _):
         assert (
-            command("certify", "--model-url", url, *OPTIONS, "--seed", "5", "-m", "30")
+            command("certify", "--model-url", url, *OPTIONS, "--seed", "5", "-m", "15")
             == 0
         )
     result = certificate()
@@ -144,7 +147,7 @@ def test_a_server_that_cuts(command: Command) -> None:
 def test_a_server_that_refuses(command: Command) -> None:
     """A length that the server refuses is named, and costs nothing."""
     with serve(SimulatedModel(honest, skill=1.0, window=1500)) as (url, asked):
-        assert command("certify", "--model-url", url, *OPTIONS, *SURE) == 0
+        assert command("certify", "--model-url", url, *OPTIONS, *FEW) == 0
     assert "The server refuses prompts of 2k." in command.out
     assert "The largest accepted length is 1k." in command.out
     assert "it refuses prompts of this length; the effective length is 1k." in " ".join(
@@ -328,11 +331,11 @@ def test_the_usual_folder_of_a_certificate(command: Command) -> None:
 def test_a_folder_with_another_models_certificate(command: Command) -> None:
     """The certificate of one model is not replaced by the certificate of another one with the same options."""
     with serve(SimulatedModel()) as (url, _):
-        assert command("certify", "--model-url", url, *OPTIONS, *SURE) == 0
+        assert command("certify", "--model-url", url, *OPTIONS, *FEW) == 0
         before = Path("out/certificate.json").read_bytes()
         assert (
             command(
-                "certify", "--model-url", url, *OPTIONS, *SURE, "--model-name", "other"
+                "certify", "--model-url", url, *OPTIONS, *FEW, "--model-name", "other"
             )
             == 2
         )

@@ -62,7 +62,7 @@ def test_two_models(command: Command, suite: Path) -> None:
         )
         == 0
     ), command.err
-    assert "40 instances that all 2 models answered" in command.out
+    assert "40 instances that both models answered" in command.out
     assert "json_kv at 8k, json_kv-0: 100.0 and 0.0" in command.out
     assert "http://127.0.0.1:8000/#/runs/helmet_recall%3Atask%3Djson_kv" in command.out
     content = json.loads(Path("out.json").read_text())

@@ -71,12 +71,18 @@ def models_asked(server: Server) -> list[str]:
     ]
 
 
-def test_an_equal_pair_passes(command: Command, server: Server) -> None:
-    """Two equal deployments pass at each length, and each gets the same requests in both orders."""
-    assert (
-        gate(command, BASE, CANDIDATE, "-n", "1", "--noise", "0", lengths=("8k", "4k"))
-        == 0
-    ), command.err
+def test_an_equal_pair_passes(
+    command: Command, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two equal deployments pass at each length, and each gets the same requests in both orders.
+
+    The questions of a length are made once for the plan, and once for both halves of both sides.
+    """
+    options = ("-n", "1", "--noise", "0")
+    with count_loads(monkeypatch) as loads:
+        status = gate(command, BASE, CANDIDATE, *options, lengths=("8k", "4k"))
+    assert status == 0, command.err
+    assert len(loads) == 2 * 2
     assert "No worse: at each length the drop is smaller than 30 points." in command.out
     # In each run, half of the requests go to the base first, and half to the candidate first.
     assert models_asked(server) == ["base", "candidate", "base", "candidate", "base"]

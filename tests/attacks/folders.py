@@ -401,12 +401,8 @@ def find_refusal(entry: dict[str, Any]) -> str:
     from helm.common.request import Request
     from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
-    from helm_longctx.config.local_models import (
-        ConfiguredModel,
-        expand,
-        make_files,
-        read_sampling,
-    )
+    from helm_longctx.config.local_models import expand, make_files
+    from helm_longctx.config.models import ConfiguredModel, _read_sampling
     from helm_longctx.config.schema import LocalModels
     from helm_longctx.errors import InputError
     from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
@@ -417,8 +413,10 @@ def find_refusal(entry: dict[str, Any]) -> str:
     try:
         (model,) = expand(LocalModels(**options))
         configured = ConfiguredModel(model=model, path=())
-        read_sampling(configured)
-        spec = make_files(configured)["model_deployments.yaml"]["client_spec"]
+        _read_sampling(configured)
+        spec = make_files(model, configured.facts)["model_deployments.yaml"][
+            "client_spec"
+        ]
         path = entry["path"]
         tokenizer = HuggingFaceTokenizer(
             nowhere, path, pretrained_model_name_or_path=path

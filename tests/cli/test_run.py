@@ -12,7 +12,7 @@ from helm.common.credentials_utils import provide_api_key
 from helm_longctx.benchmarks.helmet.data.recall import _warn_of_generation
 from helm_longctx.config.entries import plan_entries
 from helm_longctx.config.load import load_config
-from helm_longctx.config.local_models import expand_models
+from helm_longctx.config.models import expand_models
 from helm_longctx.config.options import read_options
 from helm_longctx.config.shared import hide_chatter
 from helm_longctx.data.root import DataRoot

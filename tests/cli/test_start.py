@@ -13,8 +13,8 @@ from helm.benchmark.run_spec import get_run_spec_function
 
 from helm_longctx.cli import doctor
 from helm_longctx.cli.main import BY_NAME, load_parser
-from helm_longctx.helm.names import may_be_helms, read_helms_names
 from helm_longctx.run_settings import MIRROR
+from helm_longctx.tasks.registry import may_be_helms, read_helms_names
 from tests.e2e.commands import heed_signals
 from tests.support.commands import Command
 from tests.support.programs import BIN
@@ -145,7 +145,7 @@ def test_ctrl_c_during_an_import(module: str, tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors.strip()) == (
         130,
-        "helm-longctx: interrupted by Ctrl-C",
+        "helm-longctx: stopped by SIGINT",
     )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import helm_longctx as lc
+from helm_longctx import interruptions
 from helm_longctx.models.objects import OBJECTS
-from helm_longctx.runner import engine
 from tests.evaluation.calls import call, look_up
 from tests.support.own_time import LONGEST
 from tests.support.programs import start_function
@@ -105,7 +105,7 @@ def _answer_slowly(prompt: lc.Prompt) -> str:
 
 def keep_a_late_answer() -> None:
     """Interrupt a call whose last answers come later, and print the number of kept answers before and after."""
-    engine.SETTLE = 0.1
+    interruptions.SETTLE = 0.1
     ended = threading.Event()
 
     def answer(prompt: lc.Prompt) -> str:

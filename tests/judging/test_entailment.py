@@ -6,8 +6,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +30,7 @@ from helm_longctx.judging.entailment import (
 from helm_longctx.judging.judge import Judge
 from helm_longctx.run_settings import JUDGE_WAIT
 from helm_longctx.tasks.judge_scores import TRUE_NLI
-from tests.data.hub_server import COMMIT, Hub, serve
+from tests.data.hub_server import COMMIT, Hub, point_at, serve
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -201,33 +199,14 @@ def test_the_commit_is_part_of_the_name(
     """The commit is a part of a hub model's name, and nothing is loaded if all verdicts are stored."""
     asked = pairs(5)
     verdicts = tmp_path / "verdicts.sqlite"
-    code = (
-        "import json, sys; from pathlib import Path; from helm_longctx.judging.entailment import *\n"
-        "judge = CachedEntailment(HubEntailment('org/nli'), Path(sys.argv[1]))\n"
-        "print(json.dumps([judge.entails([tuple(pair) for pair in json.load(sys.stdin)]), judge.name]))"
-    )
-    with serve(
-        Hub({"org/nli": {file.name: file.read_bytes() for file in t5.iterdir()}})
-    ) as hub:
-        environment = {
-            **os.environ,
-            "HF_ENDPOINT": hub.url,
-            "HF_HOME": str(tmp_path),
-            "HF_HUB_DISABLE_XET": "1",
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", code, verdicts],
-            env=environment,
-            input=json.dumps(asked),
-            text=True,
-            stdout=-1,
-        )
-    said, name = json.loads(done.stdout)
+    files = {file.name: file.read_bytes() for file in t5.iterdir()}
+    with serve(Hub({"org/nli": files})) as hub:
+        point_at(monkeypatch, hub.url, tmp_path)
+        judge = CachedEntailment(HubEntailment("org/nli"), verdicts)
+        said = judge.entails(asked)
+        name = judge.name
     assert name == f"org/nli@{COMMIT}"
     assert said == HubEntailment(str(t5)).entails(asked)
-    monkeypatch.setattr(
-        huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub")
-    )
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(entailment.HubEntailment, "_load", None)
     later = CachedEntailment(HubEntailment("org/nli"), verdicts)

@@ -149,6 +149,29 @@ def test_chat_has_one_bos(
     assert response["prompt_tokens"] == len(tokens)
 
 
+def test_a_conversation_with_calls_of_tools(folder: Path, tmp_path: Path) -> None:
+    """A conversation of an agent is answered, and the cache distinguishes what its calls say."""
+    call = {"id": "1", "type": "function"}
+
+    def ask(arguments: str) -> RequestResult:
+        function = {"name": "look", "arguments": arguments}
+        messages: list[dict[str, Any]] = [
+            {"role": "user", "content": TEXT},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{**call, "function": function}],
+            },
+            {"role": "tool", "tool_call_id": "1", "content": "nothing"},
+        ]
+        ours = client(folder, tmp_path / "cache.sqlite")
+        return ours.make_request(request(messages=messages))
+
+    results = [ask('{"a": 1}'), ask('{"a": 1}'), ask('{"a": 2}')]
+    assert all(result.success for result in results)
+    assert [result.cached for result in results] == [False, True, False]
+
+
 def test_no_template_no_chat(tmp_path: Path) -> None:
     """A base model without a template refuses a chat, and the error does not repeat the prompt."""
     save_model(tmp_path)

@@ -439,3 +439,16 @@ def test_context_with_an_answer_s_prefix() -> None:
         )
         == "one\n\ntwo"
     )
+
+
+@given(st.text("ab1- _.é文\n", max_size=40), st.text("ab1-_é", min_size=1, max_size=3))
+def test_terms_are_found_as_a_pattern_finds_them(text: str, term: str) -> None:
+    """A term is found where no character of a word stands beside it, also if it overlaps with one that is not whole."""
+    pattern = rf"(?<!\w){re.escape(term)}(?!\w)"
+    starts = [match.start() for match in re.finditer(pattern, text)]
+    assert list(lexical._find_whole(text, term)) == starts
+
+
+def test_a_term_that_overlaps_with_a_part_of_a_word() -> None:
+    """A term is found although it begins in another occurrence that is a part of a word."""
+    assert list(lexical._find_whole("x1-1-1", "1-1")) == [3]

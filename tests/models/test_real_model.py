@@ -23,6 +23,7 @@ from helm_longctx.run_settings import MIRROR
 torch = pytest.importorskip("torch")
 pytest.importorskip("gguf")
 
+from helm_longctx.environment import ignore_broken_torchvision  # noqa: E402
 from helm_longctx.models.local import attention  # noqa: E402
 from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient  # noqa: E402
 from helm_longctx.models.local.model import LocalRequest  # noqa: E402
@@ -32,6 +33,7 @@ from tests.benchmarks.mrcr.fabricate import build_mrcr  # noqa: E402
 from tests.models.real_prompts import TEXTS, digest_ids  # noqa: E402
 from tests.support.commands import Command  # noqa: E402
 from tests.support.fabricate_words import words, write  # noqa: E402
+from tests.support.key_texts import PACKAGED, check_case, read_cases  # noqa: E402
 from tests.support.official import read_golden  # noqa: E402
 
 CHUNK = 256
@@ -248,3 +250,14 @@ def test_prompts_are_those_of_the_official_code(
         for name, text in TEXTS.items()
     }
     assert digests == golden
+
+
+@pytest.mark.parametrize("case", read_cases(PACKAGED))
+def test_longppl_is_that_of_its_package(case: dict[str, Any]) -> None:
+    """LongPPL of a real model and the number of its key tokens are those of the package."""
+    ignore_broken_torchvision()
+    try:
+        folder = find_model(SMOLLM2)
+    except InputError as error:
+        pytest.skip(f"the model cannot be fetched: {error}")
+    check_case(case, str(folder))

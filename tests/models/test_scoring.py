@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from pathlib import Path
@@ -147,20 +146,16 @@ transformers = pytest.importorskip("transformers")
 
 from helm.tokenizers.huggingface_tokenizer import WrappedPreTrainedTokenizer  # noqa: E402
 
-from helm_longctx.environment import ignore_broken_torchvision  # noqa: E402
 from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient  # noqa: E402
-from helm_longctx.models.local.key_tokens import score_text  # noqa: E402
 from helm_longctx.models.local.model import LocalModel  # noqa: E402
-from helm_longctx.models.local.packaged import SMOLLM2, find_model  # noqa: E402
 from helm_longctx.models.local.scoring import make_scorer, respond, score_tokens  # noqa: E402
 from helm_longctx.models.local.weights import Weights  # noqa: E402
-from helm_longctx.tasks.logprobs import KeyTokenRule  # noqa: E402
 from tests.models.small_models import save_model  # noqa: E402
 from tests.support.key_texts import (  # noqa: E402
     PACKAGED,
     SMALL,
-    load_model,
-    make_text,
+    check_case,
+    read_cases,
 )
 
 
@@ -258,51 +253,18 @@ def test_a_local_client_scores_chats(loaded: tuple[Any, Any]) -> None:
     )
 
 
-GOLDEN = json.loads(
-    Path(__file__).with_name("longppl.json").read_text(encoding="utf-8")
-)
-"""What the package `longppl` returned for the cases of `list_cases`."""
-
-
-def find_folder(name: str, folder: Path) -> Path | str:
-    """Return the folder of a model. A test that needs the packaged one is skipped if it cannot be fetched."""
-    if name == SMALL:
-        return save_model(folder)
-    ignore_broken_torchvision()
-    try:
-        return find_model(SMOLLM2)
-    except InputError as error:
-        pytest.skip(f"the model cannot be fetched: {error}")
-
-
-@pytest.mark.parametrize("golden", GOLDEN)
-def test_longppl_is_that_of_its_package(golden: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", read_cases(SMALL))
+def test_longppl_is_that_of_its_package(case: dict[str, Any], tmp_path: Path) -> None:
     """LongPPL, the number of key tokens and the perplexity are those of the package, also if a token is added."""
-    folder = find_folder(golden["model"], tmp_path)
-    model, tokenizer = load_model(golden, {golden["model"]: str(folder)})
-    text = score_text(
-        tokenizer,
-        make_scorer(LocalModel(model), 128),
-        make_text(),
-        special=True,
-        rule=KeyTokenRule(**golden["rule"]),
-    )
-    assert text.key_tokens.tokens == (golden["n_key_token"] or 0)
-    if golden["longppl"] is None:
-        assert text.key_tokens.perplexity is None
-    else:
-        assert text.key_tokens.perplexity == pytest.approx(golden["longppl"], rel=1e-4)
-    if not golden["adds_token"]:
-        perplexity = math.exp(-mean_logprob(split_windows(text.logprobs)))
-        assert perplexity == pytest.approx(golden["ppl"], rel=1e-4)
+    check_case(case, str(save_model(tmp_path)))
 
 
 def test_golden_texts_have_key_tokens() -> None:
     """Each model has key tokens, so that the comparison compares something."""
     compared = set()
-    for golden in GOLDEN:
-        if golden["n_key_token"]:
-            compared.add((golden["model"], golden["adds_token"]))
+    for case in [*read_cases(SMALL), *read_cases(PACKAGED)]:
+        if case["n_key_token"]:
+            compared.add((case["model"], case["adds_token"]))
     assert compared == {(SMALL, False), (SMALL, True), (PACKAGED, True)}
 
 

@@ -166,12 +166,15 @@ def test_changes_that_count_nowhere(before: str, after: str, expected: bool) -> 
 
 
 TRY = """
+import helm.benchmark.model_deployment_registry
+import hypothesis
+import pytest
 from tests.mutants.run import run_tests
 from tests.mutants.rooms import PACKAGE
 path = PACKAGE / 'tasks/words.py'
 source = path.read_text()
 test = 'tests/tasks/test_words.py::test_cut_is_jiebas'
-for change, seconds in (('', 300), ('raise ValueError', 300), ('while True: pass', 3)):
+for change, seconds in (('', 300), ('raise ValueError', 300), ('while True: pass', 2)):
     outcome = run_tests(path, f'{source}\\n{change}', [test], seconds)
     print(outcome.passed)
 broken = f'{source}\\ncut = None'

@@ -15,7 +15,7 @@ from helm.benchmark.model_metadata_registry import get_model_metadata
 from pyarrow import parquet
 
 from helm_longctx.apps.exchange.command import export_suite
-from helm_longctx.documents.numbers import percent
+from helm_longctx.documents.numbers import format_percent
 from helm_longctx.results.boards import OVERALL, Board, label
 from helm_longctx.results.cells import write_scores
 from helm_longctx.results.reading import Result
@@ -214,7 +214,7 @@ def _helm_cell(tables: list[Any], result: Result, title: str = "") -> Cell | Non
                 and "number" in row[column]
             ):
                 cell = row[column]
-                assert percent(cell["number"]) in cell["value"]
+                assert format_percent(cell["number"]) in cell["value"]
                 return Cell(
                     cell["number"],
                     cell.get("low"),

@@ -147,7 +147,7 @@ def test_three_models() -> None:
     pairs = [pairing for pairing in table.pairings() if pairing.by == "all"]
     assert len(pairs) == 3
     assert sorted(pair.better for pair in pairs) == ["", "a/x", "a/x"]
-    assert all(pair.adjusted >= pair.comparison.p_value for pair in pairs)
+    assert all(pair.decision.adjusted >= pair.comparison.p_value for pair in pairs)
 
 
 def test_models_without_anything_in_common() -> None:

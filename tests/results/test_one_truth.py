@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.documents.document import Cell as TableCell
 from helm_longctx.documents.document import Table
-from helm_longctx.documents.numbers import percent
+from helm_longctx.documents.numbers import format_percent
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite
 from helm_longctx.results.cells import leaderboard_rows, score_numbers, score_tables
 from helm_longctx.results.suite import write_reference
@@ -234,10 +234,10 @@ def compare_printed(boards: list[Board]) -> None:
                 board.titles[cell_key.part],
                 cell_key.model,
             ]
-            ends = f"{percent(score.interval.low)}–{percent(score.interval.high)}"
+            ends = f"{format_percent(score.interval.low)}–{format_percent(score.interval.high)}"
             assert (
                 text
-                == f"{percent(score.interval.mean)}{' †' if score.caveats else ''} ({ends})"
+                == f"{format_percent(score.interval.mean)}{' †' if score.caveats else ''} ({ends})"
             )
             assert int(low) <= score.interval.n <= int(high or low)
 

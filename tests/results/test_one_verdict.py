@@ -235,7 +235,7 @@ def test_compare_does_not_pool_benchmarks_unasked(
     heads = [
         index
         for index, line in enumerate(printed)
-        if line.endswith("instances that all 2 models answered")
+        if line.endswith("instances that both models answered")
     ]
     assert [printed[head].partition(":")[0] for head in heads] == [
         "HELMET",

@@ -71,7 +71,7 @@ def test_the_page_and_compare_agree_with_unequal_samples(tmp_path: Path) -> None
         shown = page[pair]
         printed = of_length[pair]
         assert printed.comparison.effect == pytest.approx(shown.comparison.effect)
-        assert printed.adjusted == pytest.approx(shown.adjusted)
+        assert printed.decision.adjusted == pytest.approx(shown.adjusted)
         assert printed.comparison.wins == shown.comparison.wins
     sizes = [row.comparison.effect.n for row in of_length.values()]
     assert sizes[0] > max(sizes[1:])

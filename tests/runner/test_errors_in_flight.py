@@ -7,9 +7,10 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -128,6 +129,18 @@ def test_a_run_with_programs(failing: type[BaseException], tmp_path: Path) -> No
     assert len(find_answers(tmp_path)) == len(server.calls)
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Handle Ctrl-C in this process as `evaluate` does. Our commands would end the process."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt_once(ask: Callable[..., Any], number: int) -> Callable[..., Any]:
     """Return a function that calls another one, and sends Ctrl-C to this process before so many-th call."""
     main = threading.main_thread().ident
@@ -145,7 +158,9 @@ def interrupt_once(ask: Callable[..., Any], number: int) -> Callable[..., Any]:
     return ask_or_interrupt
 
 
-def test_a_check_of_a_cache(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_of_a_cache(
+    command: Command, monkeypatch: pytest.MonkeyPatch, interrupts: None
+) -> None:
     """After Ctrl-C `cache-check` keeps the reply in flight, and the same command asks only the others."""
     options = ("--length", "1k", "--to", "out", "--quiet", "--questions", "4")
     path = Path("out/answers.jsonl")
@@ -163,7 +178,7 @@ def test_a_check_of_a_cache(command: Command, monkeypatch: pytest.MonkeyPatch) -
     assert len(lines) == len(set(lines)) == 12
 
 
-def test_a_comparison_of_distributions(tmp_path: Path) -> None:
+def test_a_comparison_of_distributions(tmp_path: Path, interrupts: None) -> None:
     """After Ctrl-C `gate --logprobs` keeps the question in flight, and goes on with the next one."""
     candidates = make_candidates(7)
     path = tmp_path / "compared.jsonl"

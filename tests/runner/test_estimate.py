@@ -21,7 +21,7 @@ from helm_longctx.benchmarks.longgenbench.tasks import CHECKS
 from helm_longctx.cli.main import app
 from helm_longctx.data.root import DataRoot
 from helm_longctx.run_settings import MIRROR
-from helm_longctx.runner.estimate import Rate, estimate_run, estimate_runs
+from helm_longctx.runner.estimate import Rate, estimate_runs
 from helm_longctx.runner.runner import LongContextRunner
 from tests.benchmarks.longbench_write.fabricate import LENGTHS, build_longbench_write
 from tests.benchmarks.longgenbench.fabricate import build_longgenbench, rows
@@ -128,7 +128,7 @@ def test_models_share_their_questions(
             entry = f"helmet_recall:task=json_kv,length={length},num_samples=3,model={model}"
             specs.append(making.spec_of(entry))
     with count_loads(monkeypatch) as loads:
-        alone = [estimate_run(runner, spec, {}, Rate()) for spec in specs]
+        alone = [estimate_runs(runner, [spec], {}, Rate())[0] for spec in specs]
         assert len(loads) == 4
         loads.clear()
         assert estimate_runs(runner, specs, {}, Rate()) == alone

@@ -14,13 +14,14 @@ from helm.common.hierarchical_logger import hexception
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import Request, RequestResult
 
+from helm_longctx import interruptions
 from helm_longctx.environment import EXTRAS
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis import calls
 from helm_longctx.models.apis.calls import WorkerPool
 from helm_longctx.run_settings import TIMEOUT, RunSettings
-from helm_longctx.runner import asking, engine
+from helm_longctx.runner import asking
 from helm_longctx.runner.asking import GIVE_UP, CircuitBreaker
 from helm_longctx.runs.journal import NAME, read_answers
 from helm_longctx.tasks.answer import Answer
@@ -168,7 +169,7 @@ def test_a_server_that_never_answers(
     """The log says what is in flight and for how long, and after the time of two requests the run ends."""
     monkeypatch.setenv(TIMEOUT, "0.4")
     monkeypatch.setattr(asking, "_LOG_EVERY", 0.1)
-    monkeypatch.setattr(engine, "SETTLE", 0.1)
+    monkeypatch.setattr(interruptions, "SETTLE", 0.1)
     monkeypatch.setattr(asking, "TICK", 0.05)
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())

@@ -14,7 +14,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.errors import InputError
 from helm_longctx.models.results import add_facts, usage_of
 from helm_longctx.run_settings import MAX_COST, MIRROR, PRICES
-from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.estimate import Rate, estimate_runs
 from helm_longctx.runner.follow_up import (
     join_answers,
     most_follow_up_tokens,
@@ -147,7 +147,7 @@ def test_an_estimate_has_both_requests(tmp_path: Path) -> None:
     """An estimate has as many requests and as much output as a run can send."""
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    estimate = estimate_run(runner, making.spec_of(ENTRY), {}, Rate())
+    estimate = estimate_runs(runner, [making.spec_of(ENTRY)], {}, Rate())[0]
     assert estimate.requests == 2 * ROWS
     assert estimate.output_tokens.most == ROWS * (1024 + 128)
     assert estimate.output_tokens.typical == ROWS * (512 + 128)

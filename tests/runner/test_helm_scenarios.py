@@ -20,7 +20,7 @@ from helm.common.request import ErrorFlags, Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.runner.batches.submission import PROBE
-from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.estimate import Rate, estimate_runs
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runner.spool import is_long_context
@@ -237,7 +237,7 @@ def test_refused_requests_are_empty_answers(
 def test_an_estimate_is_the_run(entry: str, tmp_path: Path) -> None:
     runner = make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    estimate = estimate_run(runner, spec_of(entry, AT_MOST), {}, Rate())
+    estimate = estimate_runs(runner, [spec_of(entry, AT_MOST)], {}, Rate())[0]
     assert PlainClient.asked == []
     run = make(tmp_path, entry)
     assert estimate.requests == len(PlainClient.asked) == AT_MOST
@@ -287,7 +287,7 @@ def test_errors_of_helms_code_are_one_line(
     with pytest.raises(InputError, match=message):
         make(tmp_path, CHOICE)
     with pytest.raises(InputError, match=message):
-        estimate_run(make_runner(tmp_path), spec_of(CHOICE), {}, Rate())
+        estimate_runs(make_runner(tmp_path), [spec_of(CHOICE)], {}, Rate())[0]
 
 
 def test_other_runs_stay_with_helms_code() -> None:

@@ -14,7 +14,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.errors import InputError
 from helm_longctx.models.results import add_facts
 from helm_longctx.runner import LongContextRunner
-from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.estimate import Rate, estimate_runs
 from helm_longctx.runner.follow_up import follow_up
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import runner_arguments
@@ -140,7 +140,7 @@ def test_an_estimate_has_what_is_sent(tmp_path: Path) -> None:
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
     plain, short, both = (
-        estimate_run(runner, making.spec_of(entry), {}, Rate())
+        estimate_runs(runner, [making.spec_of(entry)], {}, Rate())[0]
         for entry in (
             BASE,
             with_method("retrieve,chunks=1,chunk_size=400"),

@@ -18,7 +18,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.run_settings import MAX_COST, MIRROR, PRICES
 from helm_longctx.runner import LongContextRunner, programs
-from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.estimate import Rate, estimate_runs
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.scores import read_steps
 from helm_longctx.tasks.methods import registry
@@ -126,9 +126,9 @@ def test_an_estimate_counts_the_requests(tmp_path: Path) -> None:
             "compact,turn=1000,threshold=3000,kept=20",
             "refine,part=1000,notes=20",
         ):
-            estimate = estimate_run(
-                runner, making.spec_of(BASE + method + MODEL), {}, Rate()
-            )
+            estimate = estimate_runs(
+                runner, [making.spec_of(BASE + method + MODEL)], {}, Rate()
+            )[0]
             make(tmp_path / method, method)
             assert estimate.requests == len(server.calls), method
             sent = sum(estimate_tokens(call.prompt) for call in server.calls)

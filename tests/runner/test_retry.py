@@ -19,7 +19,7 @@ from helm_longctx.helm.truncation import CHAT_BUFFER
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.results import add_facts
 from helm_longctx.run_settings import MIRROR
-from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.estimate import Rate, estimate_runs
 from helm_longctx.runner.follow_up import join_answers, split_answers
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.resuming import COUNTED, earlier_name
@@ -178,7 +178,7 @@ def test_an_estimate_has_only_the_cut_answers(tmp_path: Path) -> None:
     making.make_run(tmp_path, BASE, cache=False)
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    estimate = estimate_run(runner, making.spec_of(AGAIN), {}, Rate())
+    estimate = estimate_runs(runner, [making.spec_of(AGAIN)], {}, Rate())[0]
     assert (estimate.requests, estimate.output_tokens.most) == (3, 3 * 4 * BUDGET)
 
 

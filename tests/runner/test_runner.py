@@ -30,7 +30,7 @@ from helm_longctx.runner.asking import GIVE_UP
 from helm_longctx.runner.spool import Spool, adapt
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.lookup import full_prompt
-from helm_longctx.runs.prompts import LIMIT
+from helm_longctx.runs.prompts import LIMIT, read_prompts
 from helm_longctx.tasks.metric_names import MEASURED
 from tests.runner.making import (
     ENTRY,
@@ -41,6 +41,7 @@ from tests.runner.making import (
     read,
     spec_of,
 )
+from tests.support.loads import count_loads
 
 PLAIN = ENTRY + "test/plain"
 
@@ -341,12 +342,33 @@ def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:
     instances = [
         Instance(Input("x" * n), [], split="test", id=str(n)) for n in (3, 9, 4)
     ]
-    with (
-        Spool(tmp_path) as spool,
-        pytest.raises(
-            TooLongError, match="3 instances of a are up to 9 tokens too long"
-        ),
-    ):
-        adapt(
-            iter(instances), Refusing(), 1, spool, lambda total, prompts: range(total)
-        )  # type: ignore[arg-type]
+    message = "3 instances of a are up to 9 tokens too long"
+    with Spool(tmp_path) as spool:
+        stored = spool.load("scenario", instances)
+        with pytest.raises(TooLongError, match=message):
+            adapt(stored, Refusing(), 1, spool, lambda total, prompts: range(total))  # type: ignore[arg-type]
+
+
+def test_models_share_their_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of one entry that follow each other read its questions once, and equal runs that are made alone."""
+    names = []
+    for length in ("4k", "8k"):
+        for deployment in ("test/plain", "test/cached"):
+            names.append(
+                f"helmet_recall:task=json_kv,length={length},num_samples=3,"
+                f"model=longctx/lexical,model_deployment={deployment}"
+            )
+    runner = make_runner(tmp_path / "together")
+    with count_loads(monkeypatch) as loads:
+        runner.run_all([spec_of(name) for name in names])
+        assert loads == ["json_kv", "json_kv"]
+        loads.clear()
+        runner.run_all([spec_of(names[0])])
+        assert loads == ["json_kv"]
+    for name in names:
+        together = tmp_path / "together/benchmark_output/runs/s" / spec_of(name).name
+        alone = make_run(tmp_path / "alone", name)
+        assert means(together) == means(alone)
+        assert list(read_prompts(together)) == list(read_prompts(alone))

@@ -24,7 +24,7 @@ from helm_longctx.runs.records import (
     read_records,
 )
 from helm_longctx.runs.scores import read_scores
-from helm_longctx.tasks.answer import Answer, AnswerFacts, Steps, Usage
+from helm_longctx.tasks.answer import Answer, Steps, Usage
 from helm_longctx.tasks.logprobs import Distribution, Window
 from helm_longctx.tasks.methods.method import ToolCall
 from helm_longctx.tasks.sample import Sample
@@ -50,17 +50,19 @@ _facts = {
     "windows": st.none() | st.just((Window(-1.5, 1023),)),
     "distributions": st.none() | st.just(((Distribution("a", -0.1, {"a": -0.1}),),)),
 }
+_outputs = {
+    "output": _texts,
+    "thinking": st.none() | _texts,
+    "finish_reason": st.sampled_from(["", "stop", "length"]),
+}
 answers = st.builds(
     Answer,
     **_facts,
-    first=st.none() | st.builds(AnswerFacts, **_facts),
-    output=_texts,
-    thinking=st.none() | _texts,
-    finish_reason=st.sampled_from(["", "stop", "length"]),
+    **_outputs,
+    first=st.none() | st.builds(Answer, **_facts, **_outputs),
     error=_texts,
     seconds=st.none() | st.floats(0, 100),
     is_cached=st.booleans(),
-    earlier=st.builds(tuple, st.lists(_texts, max_size=2)),
 )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import cache
 
-from helm_longctx.benchmarks.longproc.tasks import HEADER, compile_program
+from helm_longctx.benchmarks.longproc.tasks import compile_program
 from helm_longctx.tasks.interpreter import PYTHON, Interpreter
 from helm_longctx.tasks.sandbox import PROGRAM, ProgramResult, run
 
@@ -47,6 +48,10 @@ INCLUDES = "".join(
         "dirent.h",
         "sys/inotify.h",
         "sys/stat.h",
+        "cstring",
+        "fstream",
+        "iostream",
+        "string",
     )
 )
 BECOME = """
@@ -54,9 +59,25 @@ import base64, os
 with open("/tmp/attack", "wb") as file:
     file.write(base64.b64decode(program))
 os.chmod("/tmp/attack", 0o700)
-os.execv("/tmp/attack", ["attack"])
+os.execv("/tmp/attack", ["attack", "answer"])
 """
-"""Code with which the interpreter becomes a compiled program."""
+"""Code with which the interpreter becomes a compiled program, which is told to write an answer."""
+
+MAIN = r"""
+using namespace std;
+int main(int words, char **) {
+    bool answers = words > 1;
+    if (answers) cout << "{\"text\": \"";
+    {
+        CODE
+    }
+    if (answers) {
+        cout.clear();
+        cout << "\"}\n" << flush;
+    }
+}
+"""
+"""Runs the code of an attack. With an argument, its output is what the interpreter writes as an answer: a line of JSON."""
 
 
 def attack_as_program(code: str, seconds: float = 20) -> ProgramResult:
@@ -67,14 +88,10 @@ def attack_as_program(code: str, seconds: float = 20) -> ProgramResult:
 def attack_in_interpreter(code: str) -> ProgramResult:
     """Run the body of `main` in C++ by code of the interpreter, which must be usable afterwards.
 
-    The program writes what it has found as the interpreter writes its answers: a line of JSON. Its exit status is 0 if
-    such a line came, and else None.
+    The exit status is 0 if the program wrote an answer, and else None.
     """
-    start = 'cout << "{\\"text\\": \\"";'
-    end = 'cout.clear(); cout << "\\"}\\n" << flush; return 0;'
-    with Interpreter(
-        {"program": base64.b64encode(_compile(start + code + end)).decode()}, {}
-    ) as interpreter:
+    program = base64.b64encode(_compile(code)).decode()
+    with Interpreter({"program": program}, {}) as interpreter:
         result = interpreter.run(BECOME)
         interpreter.run(
             ""
@@ -83,8 +100,10 @@ def attack_in_interpreter(code: str) -> ProgramResult:
     return ProgramResult(result.text.encode(), b"", None if result.error else 0)
 
 
+# Each attack is made in both ways, one after the other.
+@cache
 def _compile(code: str) -> bytes:
-    program = compile_program(f"{INCLUDES}{HEADER}int main() {{ {code} }}")
+    program = compile_program(f"{INCLUDES}{MAIN.replace('CODE', code)}")
     assert program is not None
     return program
 

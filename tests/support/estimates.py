@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
+from helm_longctx.runner.estimate import Estimate, Rate, estimate_runs
 from helm_longctx.runner.runner import LongContextRunner
 from tests.runner import making
 
@@ -21,4 +21,4 @@ def estimate(folder: Path, entry: str, **arguments: Any) -> Estimate:
     runner = making.make_runner(folder)
     assert isinstance(runner, LongContextRunner)
     own = {"test/counted": PRICE}
-    return estimate_run(runner, making.spec_of(entry), own, Rate(**arguments))
+    return estimate_runs(runner, [making.spec_of(entry)], own, Rate(**arguments))[0]

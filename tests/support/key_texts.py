@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from helm_longctx.tasks.logprobs import KeyTokenRule
+import pytest
+
+from helm_longctx.tasks.logprobs import KeyTokenRule, mean_logprob, split_windows
+
+_GOLDEN = Path(__file__).parents[1] / "models" / "longppl.json"
 
 PACKAGED = "packaged"
 SMALL = "small"
@@ -75,3 +82,37 @@ def load_model(case: dict[str, Any], folders: dict[str, str]) -> tuple[Any, Any]
     )
     tokenizer.backend_tokenizer.post_processor = template
     return model, tokenizer
+
+
+def read_cases(model: str) -> list[dict[str, Any]]:
+    """Return the cases of a model, with what the package `longppl` returned for them."""
+    cases = json.loads(_GOLDEN.read_text(encoding="utf-8"))
+    return [case for case in cases if case["model"] == model]
+
+
+def check_case(case: dict[str, Any], folder: str) -> None:
+    """Compare our numbers of a case with the package's.
+
+    Args:
+        folder: the folder of the model.
+    """
+    from helm_longctx.models.local.key_tokens import score_text
+    from helm_longctx.models.local.model import LocalModel
+    from helm_longctx.models.local.scoring import make_scorer
+
+    model, tokenizer = load_model(case, {case["model"]: folder})
+    text = score_text(
+        tokenizer,
+        make_scorer(LocalModel(model), 128),
+        make_text(),
+        special=True,
+        rule=KeyTokenRule(**case["rule"]),
+    )
+    assert text.key_tokens.tokens == (case["n_key_token"] or 0)
+    if case["longppl"] is None:
+        assert text.key_tokens.perplexity is None
+    else:
+        assert text.key_tokens.perplexity == pytest.approx(case["longppl"], rel=1e-4)
+    if not case["adds_token"]:
+        perplexity = math.exp(-mean_logprob(split_windows(text.logprobs)))
+        assert perplexity == pytest.approx(case["ppl"], rel=1e-4)

@@ -10,7 +10,7 @@ from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
 
 from helm_longctx.helm.codec import from_json
-from helm_longctx.results.boards import Board, make_boards
+from helm_longctx.results.boards import Board, make_suite
 from helm_longctx.results.leaderboard.display import OUTPUTS, write_display
 from helm_longctx.results.leaderboard.pages import write_leaderboard
 from helm_longctx.results.reading import read_results
@@ -20,9 +20,9 @@ from helm_longctx.tasks.registry import BENCHMARKS
 def summarize_suite(suite: str, output_path: Path) -> list[Board]:
     """Write the tables and pages of a suite, as `summarize` does, and return its boards."""
     results = read_results(output_path / "runs" / suite, BENCHMARKS, keep_answers=False)
-    boards = make_boards(results, BENCHMARKS)
-    write_leaderboard(results, boards, suite, output_path)
-    return boards
+    scores = make_suite(results, BENCHMARKS)
+    write_leaderboard(scores, suite, output_path)
+    return list(scores.boards)
 
 
 def stats(suite: Path, name: str) -> dict[tuple[str, str | None], float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from helm_longctx.apps.exchange.answers import resolve_entry
@@ -15,9 +16,10 @@ def write(
     suite: Path, entry: str, answers: Sequence[Output], model: str = "some/model"
 ) -> None:
     """Write a run with these answers into a suite, as an import does."""
-    run = OutputRun(
-        entry, model, answers, [f"file: row {n}" for n, _ in enumerate(answers)]
-    )
+    located = []
+    for number, answer in enumerate(answers):
+        located.append(replace(answer, location=f"file: row {number}"))
+    run = OutputRun(entry, model, located)
     import_run(suite, resolve_entry(BENCHMARKS, entry), run, model)
 
 

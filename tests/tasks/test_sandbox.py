@@ -179,7 +179,7 @@ def test_environment_outside(sandbox: None, monkeypatch: pytest.MonkeyPatch) -> 
     mark = f"helm-longctx-{os.getpid()}-outside"
     with ThreadPoolExecutor() as pool:
         running = pool.submit(
-            run, ["sh", "-c", f"sleep 2; : {mark}"], seconds=20, processes=8
+            run, ["sh", "-c", f"sleep 0.5; : {mark}"], seconds=20, processes=8
         )
         seen: set[str] = set()
         while not running.done():

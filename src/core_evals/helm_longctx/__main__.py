@@ -32,6 +32,7 @@ from helm_longctx.helm.errors import print_error
 from helm_longctx.judging.keys.client import describe_key, family_of
 from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.counting import load_encoding
+from helm_longctx.writing import replace_file
 
 
 def write_run(request: EvaluationRequest) -> Path:
@@ -45,9 +46,8 @@ def write_run(request: EvaluationRequest) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_jury(config, folder)
     values = config.model_dump(mode="json", exclude_defaults=True)
-    (folder / RUN).write_text(
-        yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8"
-    )
+    text = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    replace_file(folder / RUN, text.encode())
     organization = name_model(request["target"]["model_id"]).partition("/")[0]
     caches = Path(CONFIGS) / "cache"
     _link(folder.parent / "cache", caches)

@@ -17,6 +17,7 @@ from helm_longctx.data.yaml_files import load_yaml
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
+from helm_longctx.writing import replace_page
 
 _OLD_NAME = "api_key"
 _NEW_NAME = "api_key_name"
@@ -66,7 +67,7 @@ def _rename_key(arguments: list[str], folder: Path) -> None:
         file=sys.stderr,
     )
     copy = folder / path.name
-    copy.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    replace_page(copy, yaml.safe_dump(config, sort_keys=False).encode())
     for number, argument in enumerate(arguments):
         if argument == "--run_config":
             arguments[number + 1] = str(copy)

@@ -9,6 +9,7 @@ from core_evals.helm_longctx.medical import MEDICAL
 from core_evals.helm_longctx.settings import JURY, family_name
 from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError
+from helm_longctx.writing import replace_file
 
 _JUDGED = {task.entry for task in MEDICAL.values() if task.is_judged}
 
@@ -37,6 +38,5 @@ def write_jury(config: RunConfig, folder: Path) -> None:
         seen[family] += 1
         label = family if seen[family] == 1 else f"{family}_{seen[family]}"
         judges.append({"name": label, "model": name, "model_deployment": name})
-    (folder / JURY).write_text(
-        yaml.safe_dump({"judges": judges}, sort_keys=False), encoding="utf-8"
-    )
+    content = yaml.safe_dump({"judges": judges}, sort_keys=False)
+    replace_file(folder / JURY, content.encode())

@@ -9,6 +9,7 @@ from core_evals.helm_longctx.results import read_results, write_files
 from core_evals.helm_longctx.settings import CONFIGS, RUN
 from helm_longctx.config.load import load_config
 from helm_longctx.errors import InputError
+from helm_longctx.writing import replace_file
 
 
 def parse_output(output_dir: str) -> EvaluationResult:
@@ -32,5 +33,5 @@ def parse_output(output_dir: str) -> EvaluationResult:
         (folder / "run_config.yml").read_text(encoding="utf-8")
     ) | {"results": results}
     text = yaml.safe_dump(evaluation, sort_keys=False, allow_unicode=True)
-    (folder / "evaluation_config.yaml").write_text(text, encoding="utf-8")
+    replace_file(folder / "evaluation_config.yaml", text.encode())
     return EvaluationResult.model_validate(results)

@@ -3,7 +3,8 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -29,6 +30,7 @@ from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import GENERATED_DATA
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import GENERATED_SOURCE, MAIN_METRIC
+from helm_longctx.writing import replacing
 
 _TaskScores = dict[str, dict[str, Any]]
 """From the name of a statistic to its `value` and `stats`, as in NeMo Evaluator's `Score`."""
@@ -188,8 +190,8 @@ def write_files(suite: Path, folder: Path) -> None:
     """
     (folder / "responses").mkdir(exist_ok=True)
     with (
-        (folder / "instances.jsonl").open("w", encoding="utf-8") as instances,
-        (folder / "results.jsonl").open("w", encoding="utf-8") as statistics,
+        _writing(folder / "instances.jsonl") as instances,
+        _writing(folder / "results.jsonl") as statistics,
     ):
 
         def write_run(run: Path) -> None:
@@ -199,7 +201,7 @@ def write_files(suite: Path, folder: Path) -> None:
             ends = [(file, file.tell()) for file in (instances, statistics)]
             responses = folder / "responses" / f"{run.name}.jsonl"
             try:
-                with responses.open("w", encoding="utf-8") as file:
+                with _writing(responses) as file:
                     for record in read_records(run):
                         _write_line(file, _describe_response(record))
                         # Repeats are of the same instances.
@@ -211,7 +213,8 @@ def write_files(suite: Path, folder: Path) -> None:
                                 statistics, {"run": run.name, **record.to_row()}
                             )
             except InputError:
-                responses.unlink()
+                # An earlier call can have written it.
+                responses.unlink(missing_ok=True)
                 for file, end in ends:
                     file.seek(end)
                     file.truncate()
@@ -219,6 +222,13 @@ def write_files(suite: Path, folder: Path) -> None:
 
         for _ in read_undamaged(_find_finished_runs(suite), write_run):
             pass
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[TextIO]:
+    """Yield a text file, which takes the place of the one with this path at the end of the block."""
+    with replacing(path) as part, part.open("w", encoding="utf-8") as file:
+        yield file
 
 
 def _describe_response(record: Record) -> dict[str, Any]:

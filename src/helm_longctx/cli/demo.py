@@ -35,7 +35,7 @@ from helm_longctx.config.shared import (
 from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import MARK, add_mark, format_range, percent
+from helm_longctx.documents.numbers import MARK, add_mark, format_percent, format_range
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, describe_count, is_format_error
@@ -47,7 +47,6 @@ from helm_longctx.runs.files import STATS
 from helm_longctx.runs.records import read_records
 from helm_longctx.tasks.answer import Answer, Usage
 from helm_longctx.tasks.entry import (
-    check_entry,
     fetch_command,
     parse_entry,
     split_entry,
@@ -164,7 +163,7 @@ def _print_start(local: Mapping[str, Any], local_path: Path) -> None:
 def _measure_speed(model: str, local_path: Path) -> tuple[float, float]:
     """Return the seconds that a local model needs to read a token, and to write one."""
     from helm_longctx.environment import ignore_broken_torchvision
-    from helm_longctx.helm.registry import find_client_arguments
+    from helm_longctx.helm.style import find_client_arguments
     from helm_longctx.models.local.model import LocalRequest
     from helm_longctx.models.local.packaged import find_model
     from helm_longctx.models.local.weights import Weights
@@ -328,17 +327,11 @@ def _find_scores(
     models: Sequence[str], entries: Mapping[str, str], boards: Sequence[Board]
 ) -> list[_Row]:
     """Return a row for each entry."""
-    from helm_longctx.helm.registry import expander_names
+    from helm_longctx.helm.run_specs import check_own_entry
 
     rows = []
     for title, text in entries.items():
-        name, arguments = split_entry(text)
-        # Our parser does not know HELM's own arguments.
-        own = {}
-        for key, value in arguments.items():
-            if key not in expander_names():
-                own[key] = value
-        entry = check_entry(benchmark_of(name), name, own)
+        entry = check_own_entry(split_entry(text))
         folder = folder_name(entry.settings.path)
         length = entry.settings.length
         of_folder = (board for board in boards if board.folder_at(length) == folder)
@@ -382,7 +375,7 @@ def _score_table(title: str, rows: Sequence[_Row]) -> Table:
             cells.append("")
             if best:
                 name = best.model.base
-                cells[-1] = f"{percent(best.interval.mean)} {name}"
+                cells[-1] = f"{format_percent(best.interval.mean)} {name}"
         lines.append(tuple(cells))
     return text_table(
         f"{title}: scores in % ({LEVEL_TEXT} intervals)", tuple(header), lines
@@ -393,7 +386,7 @@ def _show_score(score: Result | None, has_ends: bool) -> str:
     if score is None:
         return _NO_SCORE
     interval = score.interval
-    text = add_mark(percent(interval.mean), score.caveats)
+    text = add_mark(format_percent(interval.mean), score.caveats)
     if has_ends:
         text += f" ({format_range(interval.low, interval.high)})"
     return text
@@ -411,8 +404,8 @@ def _describe_spread(rows: Sequence[_Row]) -> str:
     best = max(means, key=lambda title: means[title])
     worst = min(means, key=lambda title: means[title])
     return (
-        f"comparing words gets {percent(means[best])} % of {best},"
-        f" but {percent(means[worst])} % of {worst}."
+        f"comparing words gets {format_percent(means[best])} % of {best},"
+        f" but {format_percent(means[worst])} % of {worst}."
     )
 
 
@@ -434,9 +427,13 @@ def _watch(
     with log.open("ab") as file:
         command = [sys.executable, "-m", "helm_longctx", *arguments]
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
-        while process.poll() is None:
-            yield len(_find_runs(folder, models))
-            time.sleep(_POLL_SECONDS)
+        try:
+            while process.poll() is None:
+                yield len(_find_runs(folder, models))
+                time.sleep(_POLL_SECONDS)
+        finally:
+            # Nothing happens to a process that has ended.
+            process.terminate()
     if process.returncode:
         last = (
             log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

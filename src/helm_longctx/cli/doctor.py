@@ -233,14 +233,14 @@ def _plugin() -> Iterator[_Finding]:
             f"helm_longctx.plugin cannot be loaded: {type(error).__name__}: {error}",
         )
         return
-    from helm_longctx.helm.registry import find_run_spec_function
+    from helm_longctx.helm_api import get_run_spec_function
 
     entries: list[str] = []
     for benchmark in BENCHMARKS:
         entries += benchmark.entries
     missing = []
     for entry in entries:
-        if find_run_spec_function(entry) is None:
+        if get_run_spec_function(entry) is None:
             missing.append(entry)
     if missing:
         yield False, f"HELM lacks {', '.join(missing)}"
@@ -296,7 +296,7 @@ def _configuration(local_path: Path) -> Iterator[_Finding]:
 
 def _helms_clients(local_path: Path) -> Iterator[_Finding]:
     """Note deployments with a client of HELM's that gives anthropic a temperature. Version 1 no longer takes it."""
-    from helm_longctx.helm.registry import find_deployment
+    from helm_longctx.helm_api import get_model_deployment
     from helm_longctx.models.apis.availability import read_names
 
     try:
@@ -305,7 +305,7 @@ def _helms_clients(local_path: Path) -> Iterator[_Finding]:
         return
     clients = {}
     for name in read_names(local_path):
-        clients[name] = find_deployment(name).client_spec.class_name
+        clients[name] = get_model_deployment(name).client_spec.class_name
     names = []
     for name, client in clients.items():
         if client.startswith("helm.clients.anthropic_client."):
@@ -337,12 +337,12 @@ def _credentials(local_path: Path) -> Iterator[_Finding]:
 
 def _models(local_path: Path) -> Iterator[_Finding]:
     """Ask providers for the models of `local_path`, and for the ready models and judges whose key is set."""
-    from helm_longctx.helm.registry import read_credentials
+    from helm_longctx.helm_api import get_credentials
     from helm_longctx.models.apis.availability import check_models, has_key, read_names
 
     try:
         with redirect_stdout(StringIO()), without_helms_log():  # HELM prints the folder
-            credentials = read_credentials(local_path)
+            credentials = get_credentials(str(local_path))
         fill_registries(READY)
         register_local_path(local_path)
         configured = read_names(local_path)

@@ -15,6 +15,7 @@ from helm_longctx.config.shared import LOG_FORMAT
 from helm_longctx.environment import check_encoding
 from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
+from helm_longctx.interruptions import stoppable
 from helm_longctx.process_state import giving_back
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
@@ -28,8 +29,8 @@ EXIT_STATUSES = {
     " unexpected error, which is shown with its traceback",
     2: "bad input, or runs that could not be made; one line says why",
     3: "gate, cache-check or compaction cannot tell; the output says what is missing",
-    _INTERRUPTED: "interrupted by Ctrl-C",
-    143: "ended by SIGTERM",
+    _INTERRUPTED: "stopped by Ctrl-C",
+    143: "stopped by SIGTERM",
 }
 
 _PROGRAM = "helm-longctx"
@@ -223,7 +224,9 @@ def main() -> None:
     redact_uncaught()
     try:
         check_encoding()
-        raise SystemExit(_run_command())
+        with stoppable():
+            status = _run_command()
+        raise SystemExit(status)
     except InputError as error:
         print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
         raise SystemExit(2) from None

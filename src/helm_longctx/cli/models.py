@@ -27,7 +27,12 @@ from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.provider import client_provider, providers
-from helm_longctx.models.endpoints.files import LISTS, add_entries, find_entries
+from helm_longctx.models.endpoints.files import (
+    DEPLOYMENTS,
+    LISTS,
+    add_entries,
+    find_entries,
+)
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import BENCHMARKS, first_entry
@@ -101,7 +106,7 @@ def models(
 
 def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield name, server, key variable and window of each deployment in a folder."""
-    rows = read_yaml(folder / "model_deployments.yaml")["model_deployments"]
+    rows = read_yaml(folder / DEPLOYMENTS)[LISTS[DEPLOYMENTS]]
     for row in rows:
         client = row["client_spec"]["class_name"]
         arguments = row["client_spec"].get("args", {})

@@ -14,6 +14,7 @@ from helm_longctx.config.shared import (
     hide_chatter,
 )
 from helm_longctx.errors import DamagedRunError, InputError, describe_count
+from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.results.suite import suite_folder, suite_path
 
 
@@ -47,6 +48,7 @@ def rejudge(
         raise InputError(
             f"judge={judge!r} needs --to: HELM averages over the judges of a model in one suite"
         )
+    from helm_longctx.helm_api import CACHE_DIR
     from helm_longctx.runner.rejudge import Rejudger, judged_runs
 
     fill_registries(local_path)
@@ -69,9 +71,10 @@ def rejudge(
     without: list[str] = []
     damaged: list[DamagedRunError] = []
     specs = rejudger.specs(folders, judge)
+    cache = local_path / CACHE_DIR
     for run, spec in specs.items():
         try:
-            with hide_chatter():
+            with hide_chatter(), stoppable(lambda: describe_kept(cache)):
                 result = rejudger.rejudge(run, spec)
         except DamagedRunError as error:
             # A run that was named must not be left out.

@@ -2,7 +2,6 @@
 
 import socket
 import sys
-from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
@@ -20,11 +19,10 @@ from helm_longctx.config.shared import (
 from helm_longctx.data.yaml_files import dump_yaml
 from helm_longctx.errors import InputError, bad_argument, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.results.boards import Board, make_boards, read_suite
+from helm_longctx.results.boards import Suite, make_suite, read_suite
 from helm_longctx.results.cells import leaderboard_rows, print_scores
-from helm_longctx.results.guests import guest_table
 from helm_longctx.results.leaderboard import schema as schemas
-from helm_longctx.results.reading import Result, read_results
+from helm_longctx.results.reading import read_results
 from helm_longctx.results.suite import (
     PAGES_RECORD,
     find_chosen_schema,
@@ -129,15 +127,15 @@ def summarize(
         results = read_results(
             folder, BENCHMARKS, keep_answers=False, most_models=_MOST_MODELS
         )
-        boards = make_boards(results, BENCHMARKS)
-        _write_pages(results, boards, suite, output_path, schema_path)
+        scores = make_suite(results, BENCHMARKS)
+        _write_pages(scores, suite, output_path, schema_path)
     if as_json:
-        rows = list(leaderboard_rows(boards))
+        rows = list(leaderboard_rows(scores.boards))
         sys.stdout.buffer.write(
             orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         )
     else:
-        print_scores(folder, boards, guest_table(folder, results))
+        print_scores(folder, scores)
 
 
 def _find_earlier_schema(folder: Path) -> Path | None:
@@ -194,8 +192,7 @@ def _copy_helms_schema(folder: Path) -> Path | None:
 
 
 def _write_pages(
-    results: Sequence[Result],
-    boards: Sequence[Board],
+    results: Suite,
     suite: str,
     output_path: Path,
     schema_path: Path | None,
@@ -206,7 +203,7 @@ def _write_pages(
 
     install_nltk_quietly.apply()
     try:
-        write_leaderboard(results, boards, suite, output_path, schema_path)
+        write_leaderboard(results, suite, output_path, schema_path)
     except Exception as error:
         if not is_format_error(error):
             raise
@@ -278,14 +275,9 @@ def serve(
     if schema_path or needs_pages(folder):
         fill_registries(local_path)
         results = read_results(folder, BENCHMARKS, keep_answers=False)
-        boards = make_boards(results, BENCHMARKS)
-        _write_pages(
-            results,
-            boards,
-            suite,
-            output_path,
-            schema_path or find_chosen_schema(folder),
-        )
+        scores = make_suite(results, BENCHMARKS)
+        chosen = schema_path or find_chosen_schema(folder)
+        _write_pages(scores, suite, output_path, chosen)
     from helm.benchmark import server
 
     from helm_longctx.results.leaderboard.serving import change_server

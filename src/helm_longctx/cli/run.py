@@ -18,7 +18,7 @@ from helm_longctx.config.options import read_options, takes_options
 from helm_longctx.config.schema import LocalModels, RunConfig
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import InputError, describe_count
-from helm_longctx.results.suite import suite_path
+from helm_longctx.interruptions import stoppable
 
 if TYPE_CHECKING:
     from helm_longctx.apps.exchange.loggers import Target
@@ -125,26 +125,20 @@ def _run(
         reproduction.print_numbers(has_numbers=config.dry_run)
         if config.dry_run:
             _print_plan(plan, estimates)
-        else:
-            print_estimates(estimates, _ADVICE)
-            if config.batch and not _answer_in_batches(plan, prints):
-                return
-            with redirect_stdout(prints):
-                failure, stops = _make_runs(plan)
-            _print_scores(plan, has_failed=failure is not None)
-            folder = suite_path(config.output_path, config.suite)
-            if targets:
-                from helm_longctx.apps.exchange.loggers import log_scores
-                from helm_longctx.results.boards import read_suite
-                from helm_longctx.tasks.registry import BENCHMARKS
-
-                boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
-                print(*log_scores(boards, targets, config.suite), sep="\n")
-            for stop in stops:
-                print(stop)
-            if failure:
-                raise failure
-            reproduction.print_comparison(folder, plan.deployments)
+            return
+        print_estimates(estimates, _ADVICE)
+        if config.batch and not _answer_in_batches(plan, prints):
+            return
+        with redirect_stdout(prints):
+            failure, stops = _make_runs(plan)
+        _print_scores(plan, has_failed=failure is not None)
+        if targets:
+            _log_scores(plan, targets)
+        for stop in stops:
+            print(stop)
+        if failure:
+            raise failure
+        reproduction.print_comparison(plan.folder, plan.deployments)
 
 
 def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
@@ -201,7 +195,7 @@ def _answer_in_batches(plan: Plan, prints: TextIO) -> bool:
 def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
     """Make the runs. If some fail, return an error that names them. Also return how questions ended."""
     from helm_longctx.config.plan import make_runner
-    from helm_longctx.helm.registry import runner_error
+    from helm_longctx.helm_api import RunnerError
     from helm_longctx.results.run_groups import write_groups
     from helm_longctx.runner.stopping import run_until_decided
 
@@ -210,32 +204,31 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
         patterns = {}
         for name, text in config.groups.items():
             patterns[name] = text.split(",")
-        write_groups(suite_path(config.output_path, config.suite), patterns)
+        write_groups(plan.folder, patterns)
     runner = make_runner(config)
-    rule = plan.config.limits.stop_when
+    rule = config.limits.stop_when
     try:
         if rule:
             return None, run_until_decided(runner, plan.specs, rule)
         runner.run_all(list(plan.specs))
     except InputError as error:
         return error, ()
-    except runner_error() as error:
+    except RunnerError as error:
         return InputError(str(error)), ()
     return None, ()
 
 
 def _print_scores(plan: Plan, has_failed: bool) -> None:
     """Print the scores, the runs that were made, where they are, and the next commands."""
-    from helm_longctx.results.boards import make_boards
+    from helm_longctx.results.boards import make_suite
     from helm_longctx.results.cells import print_scores
-    from helm_longctx.results.guests import guest_table
     from helm_longctx.results.reading import read_results
     from helm_longctx.runs.files import STATS
     from helm_longctx.runs.journal import NAME as JOURNAL
     from helm_longctx.tasks.registry import BENCHMARKS
 
     config = plan.config
-    folder = suite_path(config.output_path, config.suite)
+    folder = plan.folder
     made = []
     for spec in plan.specs:
         if (folder / spec.name / STATS).is_file():
@@ -243,8 +236,7 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
     if not made:
         return
     results = read_results(folder, BENCHMARKS, keep_answers=False)
-    boards = make_boards(results, BENCHMARKS)
-    print_scores(folder, boards, guest_table(folder, results))
+    print_scores(folder, make_suite(results, BENCHMARKS))
     unfinished = []
     for name in made:
         if (folder / name / JOURNAL).is_file():
@@ -262,10 +254,22 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
         )
 
 
+def _log_scores(plan: Plan, targets: Sequence[Target]) -> None:
+    """Log the scores of a suite to other programs, and print where."""
+    from helm_longctx.apps.exchange.loggers import log_scores
+    from helm_longctx.results.boards import read_suite
+    from helm_longctx.tasks.registry import BENCHMARKS
+
+    boards = read_suite(plan.folder, BENCHMARKS, keep_answers=False).boards
+    print(*log_scores(boards, targets, plan.config.suite), sep="\n")
+
+
 def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) -> None:
     """Make the runs of each checkpoint that a folder has or gets, until Ctrl-C. A failed one is tried no more."""
     print(f"Waiting for checkpoints in {folder}; Ctrl-C ends it.", flush=True)
-    try:
+    with stoppable(
+        lambda: "no longer waiting for checkpoints; the same command goes on"
+    ):
         for model in _find_new(folder):
             print(f"{model.path} is complete.", flush=True)
             try:
@@ -276,8 +280,6 @@ def watch(config: RunConfig, folder: Path, make: Callable[[RunConfig], None]) ->
                 )
             except InputError as error:
                 print(f"{model.path}: {error}", flush=True)
-    except KeyboardInterrupt:
-        print("No longer waiting for checkpoints; the same command goes on.")
 
 
 def _find_new(folder: Path) -> Iterator[LocalModels]:

@@ -1,5 +1,8 @@
 """`shard`: send the requests of one part of each run, as one of several processes or machines."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +18,24 @@ from helm_longctx.config.shared import (
     make_specs,
 )
 from helm_longctx.process_state import change_until_end
+
+
+@contextmanager
+def _show_helms_log() -> Iterator[None]:
+    """Let HELM write its log to the terminal in the block, as `helm-run` does."""
+    from helm_longctx.helm_api import setup_default_logging
+
+    log = logging.getLogger("helm")
+    level = log.level
+    propagates = log.propagate
+    handlers = list(log.handlers)
+    setup_default_logging(None)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.propagate = propagates
+        log.handlers[:] = handlers
 
 
 @takes_options(SELECTION)
@@ -60,7 +81,6 @@ def shard(
     With all/N this command starts the N processes on this machine, each with a GPU of its own if there are any, and
     completes the runs. So a model of this machine is loaded once on each GPU.
     """
-    from helm_longctx.helm.registry import show_log
     from helm_longctx.runner.machines.shards import (
         OneShard,
         divide_paces,
@@ -69,7 +89,7 @@ def shard(
     from helm_longctx.runner.runner import LongContextRunner, runner_arguments
     from helm_longctx.runs.journal import Shard
 
-    change_until_end(show_log())
+    change_until_end(_show_helms_log())
     chosen = None
     if part.startswith("all/"):
         count = Shard.parse(f"1/{part.removeprefix('all/')}").total

@@ -9,15 +9,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from helm_longctx.config.local_models import ConfiguredModel
+from helm_longctx.config.models import ConfiguredModel
 from helm_longctx.config.schema import EntryText, RunConfig
 from helm_longctx.config.source_map import KeyPath
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.command_line import read_conf
-from helm_longctx.helm.names import check_single
-from helm_longctx.helm.registry import load_class
 from helm_longctx.helm.run_specs import check_run_entry, list_arguments
+from helm_longctx.helm_api import get_class_by_name
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.tasks.entry import (
     Entry,
@@ -25,7 +24,7 @@ from helm_longctx.tasks.entry import (
     check_own_questions,
     split_entry,
 )
-from helm_longctx.tasks.registry import OURS, BenchmarkProtocol
+from helm_longctx.tasks.registry import OURS, BenchmarkProtocol, read_single_entry
 from helm_longctx.tasks.request_settings import GIVEN_TEXTS
 
 _MODEL = ("model", "model_deployment")
@@ -123,8 +122,7 @@ def _draft_entries(config: RunConfig) -> Iterator[_Draft]:
             raise config.source_map.error(path, f": {entries}")
         for entry in entries:
             with config.source_map.at(path):
-                written = split_entry(entry)
-                check_single(written.name)
+                written = read_single_entry(entry)
             yield _Draft(written=written, path=path)
 
 
@@ -286,5 +284,6 @@ def _choose_judge(config: RunConfig, entry: Entry | None) -> dict[str, str]:
     annotator = entry.category.judge
     if not annotator or not any("judge" in task.all_arguments for task in entry.tasks):
         return {}
-    is_able = judges == "none" or issubclass(load_class(annotator), AnswerAnnotator)
-    return {"judge": judges} if is_able else {}
+    if judges == "none" or issubclass(get_class_by_name(annotator), AnswerAnnotator):
+        return {"judge": judges}
+    return {}

@@ -1,24 +1,22 @@
-"""The models of a configuration. Of those that run in this process, it finds the folders and describes them to HELM."""
+"""Models that run in this process: finds their folders, reads their files, and describes them to HELM."""
 
 from __future__ import annotations
 
 import glob
 import json
 import os
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
-from helm_longctx.config.source_map import KeyPath
+from helm_longctx.config.schema import Endpoint, LocalModels
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm_log import helm_log
+from helm_longctx.models.endpoints.files import DEPLOYMENTS, HelmFiles
 from helm_longctx.models.endpoints.registration import (
     ENGINE_CLIENT,
     LOCAL_CLIENT,
-    describe_model,
+    describe_deployment,
     load_tokenizer,
 )
 from helm_longctx.models.local.folders import count_tensors, digest_folder
@@ -26,14 +24,8 @@ from helm_longctx.models.safe_names import make_safe_name
 from helm_longctx.redaction.abbreviation import describe_error, digest
 from helm_longctx.tasks.steps import find_step
 
-DEPLOYMENTS = "model_deployments.yaml"
-METADATA = "model_metadata.yaml"
-
 MADE_FROM = "made_from"
 """Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
-
-HelmFiles = dict[str, dict[str, Any]]
-"""The entry of a model for each of HELM's YAML files, by the file's name."""
 
 _SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt")
 """Files of a model on the hub that are read before its weights: its configuration and its tokenizer."""
@@ -45,7 +37,7 @@ _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 
 
-class _ModelFacts(NamedTuple):
+class ModelFacts(NamedTuple):
     """What is read from a model's files before it is loaded. The folder has its configuration and its tokenizer."""
 
     path: str
@@ -53,59 +45,6 @@ class _ModelFacts(NamedTuple):
     commit: str | None
     window: int | None
     has_template: bool
-
-
-@dataclass(frozen=True)
-class ConfiguredModel:
-    """A model of a configuration, and its key path. A mapping with several folders stands for several models."""
-
-    model: str | Endpoint | LocalModels
-    path: KeyPath
-
-    @property
-    def name(self) -> str:
-        """The name in HELM."""
-        return self.model if isinstance(self.model, str) else str(self.model.name)
-
-    @property
-    def has_sampling(self) -> bool:
-        """Whether the model has a sampling of its own. Otherwise it runs each entry as it is."""
-        return not isinstance(self.model, str) and bool(self.model.sampling)
-
-    @cached_property
-    def sampling(self) -> dict[str, Any]:
-        """The arguments of run entries that the model has for all its entries.
-
-        Raises:
-            InputError: the model's files say them, and lack them.
-        """
-        return _find_sampling(self)
-
-    @cached_property
-    def facts(self) -> _ModelFacts:
-        """What the files of a model say of it, or those of the tokenizer of a model on a server. They are read once.
-
-        Raises:
-            InputError: there is no such model, or it cannot be loaded.
-        """
-        if isinstance(self.model, LocalModels):
-            return _read_facts(self.model)
-        assert isinstance(self.model, Endpoint)
-        return _read_facts(LocalModels(path=self.model.tokenizer or ""))
-
-
-def expand_models(config: RunConfig) -> list[ConfiguredModel]:
-    """Return the models of a configuration. Raises an `InputError` if a path has no model."""
-    models: list[ConfiguredModel] = []
-    for number, model in enumerate(config.models):
-        path = ("models", number)
-        if isinstance(model, LocalModels):
-            with config.source_map.at(path):
-                for expanded in expand(model):
-                    models.append(ConfiguredModel(model=expanded, path=path))
-        else:
-            models.append(ConfiguredModel(model=model, path=path))
-    return models
 
 
 def expand(model: LocalModels) -> list[LocalModels]:
@@ -210,7 +149,7 @@ def _make_name(
     return name
 
 
-def _read_facts(model: LocalModels) -> _ModelFacts:
+def read_facts(model: LocalModels) -> ModelFacts:
     """Read what a model's files say of it, without loading it. Raises an `InputError` if there is no such model."""
     from helm_longctx.models.local.packaged import (
         find_model,
@@ -254,7 +193,7 @@ def _read_facts(model: LocalModels) -> _ModelFacts:
     window = model.context
     if window is None:
         window = _find_window(model, config)
-    return _ModelFacts(
+    return ModelFacts(
         path=path,
         folder=folder,
         commit=commit,
@@ -367,65 +306,7 @@ def _download_settings(model: LocalModels) -> Path:
         ) from None
 
 
-def read_sampling(configured: ConfiguredModel) -> dict[str, Any]:
-    """Return how the tokens of answers are drawn by a model's generation_config.json, if it says so.
-
-    Of a model on a server, the tokenizer says where the file is; a folder need not have it. Raises an `InputError` if
-    there is no such model, or the file cannot be read.
-    """
-    model = configured.model
-    tokenizer = (model.tokenizer if isinstance(model, Endpoint) else None) or ""
-    if os.path.isdir(tokenizer):
-        folder = Path(tokenizer)  # facts need transformers, whose import takes seconds
-    else:
-        folder = configured.facts.folder
-    path = folder / "generation_config.json"
-    try:
-        if path.is_file():
-            settings = json.loads(path.read_bytes())
-        else:
-            settings = {}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({type(error).__name__})") from None
-    if not settings.get("do_sample"):
-        return {}
-    # These are the values that transformers takes for none.
-    without_effect = {
-        "top_p": 1,
-        "top_k": 0,
-        "min_p": 0,
-    }
-    rest = {
-        name: settings[name]
-        for name, none in without_effect.items()
-        if settings.get(name) not in (None, none)
-    }
-    return {"temperature": settings.get("temperature") or 1.0, **rest}
-
-
-def _find_sampling(configured: ConfiguredModel) -> dict[str, Any]:
-    model = configured.model
-    if isinstance(model, str) or not model.sampling:
-        return {}
-    if isinstance(model.sampling, dict):
-        return model.sampling
-    if isinstance(model, Endpoint) and not model.tokenizer:
-        problem = (
-            "sampling='model' needs the model's files, which its server does not give"
-        )
-        raise InputError(
-            f"{problem}; give its folder or its name on the hub as tokenizer, or the values"
-        )
-    sampling = read_sampling(configured)
-    if not sampling:
-        raise InputError(
-            "sampling='model': its generation_config.json does not say how to sample;"
-            " give the values"
-        )
-    return sampling
-
-
-def _digest_files(model: LocalModels, facts: _ModelFacts) -> str:
+def _digest_files(model: LocalModels, facts: ModelFacts) -> str:
     """Return a digest of the files of a model and of its adapter that are in folders, or an empty text."""
     folders = [] if facts.commit else [facts.folder]
     if model.adapter is not None and Path(model.adapter).is_dir():
@@ -447,17 +328,17 @@ def dump_mapping(model: Endpoint | LocalModels) -> dict[str, Any]:
     )
 
 
-def make_files(configured: ConfiguredModel) -> HelmFiles:
+def make_files(model: LocalModels, facts: ModelFacts) -> HelmFiles:
     """Describe a model that `expand` returned to HELM, and log what is known of it.
+
+    Args:
+        facts: what the model's files say (`read_facts`).
 
     Raises:
         InputError: the model cannot be loaded, or a package is missing.
     """
     from helm_longctx.models.local.packaged import MODELS  # this imports transformers
 
-    model = configured.model
-    assert isinstance(model, LocalModels)
-    facts = configured.facts
     _check_packages(model, facts)
     name = str(model.name)
     loading = {
@@ -486,34 +367,25 @@ def make_files(configured: ConfiguredModel) -> HelmFiles:
         arguments |= {"engine": model.engine, "window": facts.window}
     elif model.attention is not None:
         arguments["attn_implementation"] = model.attention
-    if facts.window:
-        limits = {"max_sequence_length": facts.window}
-    else:
-        limits = {}
     spec = {
         "class_name": client,
         "args": {key: value for key, value in arguments.items() if value is not None},
     }
-    deployment = {
-        "name": name,
-        "model_name": name,
-        "tokenizer_name": name,
-        **limits,
-        "client_spec": spec,
-        MADE_FROM: dump_mapping(model),
-    }
-    description = f"The model in {facts.path}"
     tokenizer = load_tokenizer(str(facts.folder.resolve()))
     helm_log.info(_describe(model, facts))
-    log_sampling(configured)
-    return {
-        DEPLOYMENTS: deployment,
-        METADATA: describe_model(name, description, facts.has_template),
-        "tokenizer_configs.yaml": tokenizer.config(name) or {},
-    }
+    files = describe_deployment(
+        name,
+        spec,
+        tokenizer,
+        facts.window,
+        about=f"The model in {facts.path}",
+        can_chat=facts.has_template,
+    )
+    files[DEPLOYMENTS][MADE_FROM] = dump_mapping(model)
+    return files
 
 
-def _check_packages(model: LocalModels, facts: _ModelFacts) -> None:
+def _check_packages(model: LocalModels, facts: ModelFacts) -> None:
     if model.engine != "transformers":
         for name in ("attention", "adapter"):
             if value := getattr(model, name):
@@ -540,7 +412,7 @@ def _check_packages(model: LocalModels, facts: _ModelFacts) -> None:
     Weights.find(facts.path, facts.commit, model.dtype, model.attention)
 
 
-def _describe(model: LocalModels, facts: _ModelFacts) -> str:
+def _describe(model: LocalModels, facts: ModelFacts) -> str:
     """Say in a line what a model's window is, and whether it has a chat template."""
     window = facts.window or "unknown: prompts are not cut"
     chat = "yes" if facts.has_template else "no"
@@ -548,15 +420,3 @@ def _describe(model: LocalModels, facts: _ModelFacts) -> str:
     if model.remote_code:
         code = f"; runs code from the hub at {facts.commit}"
     return f"{model.name}: context {window}, chat template: {chat}{code}"
-
-
-def log_sampling(configured: ConfiguredModel) -> None:
-    """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
-    if configured.has_sampling:
-        return
-    sampling = read_sampling(configured)
-    if sampling:
-        values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
-        helm_log.info(
-            f"{configured.name}: its generation_config.json says {values}; give sampling: model to answer so"
-        )

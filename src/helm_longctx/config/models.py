@@ -1,22 +1,22 @@
-"""Registers the models and judges of a configuration with HELM, and asks their servers what they offer."""
+"""The models and judges of a configuration: registers them with HELM, and asks their servers what they offer."""
 
+import json
 import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from helm_longctx.config.local_models import (
-    DEPLOYMENTS,
     MADE_FROM,
-    METADATA,
-    ConfiguredModel,
-    HelmFiles,
+    ModelFacts,
     dump_mapping,
-    log_sampling,
+    expand,
     make_files,
+    read_facts,
 )
 from helm_longctx.config.schema import Endpoint, LocalModels, RunConfig
 from helm_longctx.config.source_map import KeyPath
@@ -30,12 +30,24 @@ from helm_longctx.helm_api import (
     register_configs_from_directory,
 )
 from helm_longctx.helm_log import helm_log
-from helm_longctx.judging.keys.client import find_key, lacks_key, missing_key_error
+from helm_longctx.judging.judge import parse_judges
+from helm_longctx.judging.keys.client import (
+    check_credentials,
+    find_key,
+    lacks_key,
+    missing_key_error,
+)
 from helm_longctx.models.apis.availability import has_key
 from helm_longctx.models.apis.oauth import TokenError
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.endpoints import probe
-from helm_longctx.models.endpoints.files import add_entries, find_entries
+from helm_longctx.models.endpoints.files import (
+    DEPLOYMENTS,
+    METADATA,
+    HelmFiles,
+    add_entries,
+    find_entries,
+)
 from helm_longctx.models.endpoints.probe import KeyRefusedError
 from helm_longctx.models.endpoints.registration import (
     LOCAL_CLIENTS,
@@ -57,6 +69,69 @@ _EXTRAS = (
 """Keys of an endpoint that are also arguments of our clients."""
 
 _IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True)
+class ConfiguredModel:
+    """A model of a configuration, and its key path. A mapping with several folders stands for several models."""
+
+    model: str | Endpoint | LocalModels
+    path: KeyPath
+
+    @property
+    def name(self) -> str:
+        """The name in HELM."""
+        return self.model if isinstance(self.model, str) else str(self.model.name)
+
+    @property
+    def has_sampling(self) -> bool:
+        """Whether the model has a sampling of its own. Otherwise it runs each entry as it is."""
+        return not isinstance(self.model, str) and bool(self.model.sampling)
+
+    @cached_property
+    def sampling(self) -> dict[str, Any]:
+        """The arguments of run entries that the model has for all its entries.
+
+        Raises:
+            InputError: the model's files say them, and lack them.
+        """
+        return _find_sampling(self)
+
+    @cached_property
+    def facts(self) -> ModelFacts:
+        """What the files of a model say of it, or those of the tokenizer of a model on a server. They are read once.
+
+        Raises:
+            InputError: there is no such model, or it cannot be loaded.
+        """
+        if isinstance(self.model, LocalModels):
+            return read_facts(self.model)
+        assert isinstance(self.model, Endpoint)
+        return read_facts(LocalModels(path=self.model.tokenizer or ""))
+
+
+def expand_models(config: RunConfig) -> list[ConfiguredModel]:
+    """Return the models of a configuration. Raises an `InputError` if a path has no model."""
+    models: list[ConfiguredModel] = []
+    for number, model in enumerate(config.models):
+        path = ("models", number)
+        if isinstance(model, LocalModels):
+            with config.source_map.at(path):
+                for expanded in expand(model):
+                    models.append(ConfiguredModel(model=expanded, path=path))
+        else:
+            models.append(ConfiguredModel(model=model, path=path))
+    return models
+
+
+def list_judges(config: RunConfig) -> list[ConfiguredModel]:
+    """Return the models that a configuration names as judges."""
+    judges = []
+    for number, judge in enumerate(config.judge.judges):
+        if judge not in ("auto", "none"):
+            path = ("judge", "judges", number)
+            judges.append(ConfiguredModel(model=judge, path=path))
+    return judges
 
 
 @dataclass(frozen=True)
@@ -107,6 +182,14 @@ class ModelBook:
     def register(self) -> None:
         """Register the models with HELM as the configuration describes them. Sends nothing and changes no file."""
         _register(self._files)
+
+    def check_judges(self) -> None:
+        """Raise an `InputError` if a judge has a mistake in its name or, except in a dry run, no key."""
+        for judge in list_judges(self._config):
+            with self._config.source_map.at(judge.path):
+                parse_judges(judge.name)
+                if not self._config.dry_run:
+                    check_credentials(judge.name, self._credentials)
 
     def ask_servers(self) -> bool:
         """Ask the servers of new endpoints what they offer, and write all new models to `local_path`.
@@ -173,12 +256,12 @@ class ModelBook:
             raise InputError(f"{name!r} is given twice; give each name once")
         existing = find_entries(self._config.local_path, name)
         if isinstance(model, LocalModels):
-            self._add_local(configured, existing)
+            self._add_local(model, configured, existing)
             return
         endpoint = _KnownEndpoint(model=model, path=configured.path, existing=existing)
         self._add_endpoint(name, endpoint)
         if model.tokenizer and os.path.isdir(model.tokenizer):
-            log_sampling(configured)
+            _log_sampling(configured)
 
     def _add_endpoint(self, name: str, endpoint: _KnownEndpoint) -> None:
         self._endpoints[name] = endpoint
@@ -206,7 +289,10 @@ class ModelBook:
         self._files[name] = files
 
     def _add_local(
-        self, configured: ConfiguredModel, existing: Mapping[str, Any]
+        self,
+        model: LocalModels,
+        configured: ConfiguredModel,
+        existing: Mapping[str, Any],
     ) -> None:
         name = configured.name
         other = REGISTERED.get(name)
@@ -219,7 +305,9 @@ class ModelBook:
         ):
             advice = "give another name (name), or the name alone"
             raise InputError(f"{name!r} is a model that HELM knows already; {advice}")
-        self._local[name] = files = make_files(configured)
+        files = make_files(model, configured.facts)
+        _log_sampling(configured)
+        self._local[name] = files
         if dict(existing.get(DEPLOYMENTS, {})) != files[DEPLOYMENTS]:
             self._files[name] = files
 
@@ -236,6 +324,76 @@ class ModelBook:
             raise InputError(
                 f"{unknown_model('', name)}; or, if it is a newer one, set its key"
             )
+
+
+def _read_sampling(configured: ConfiguredModel) -> dict[str, Any]:
+    """Return how the tokens of answers are drawn by a model's generation_config.json, if it says so.
+
+    Of a model on a server, the tokenizer says where the file is; a folder need not have it. Raises an `InputError` if
+    there is no such model, or the file cannot be read.
+    """
+    model = configured.model
+    tokenizer = (model.tokenizer if isinstance(model, Endpoint) else None) or ""
+    if os.path.isdir(tokenizer):
+        folder = Path(tokenizer)  # facts need transformers, whose import takes seconds
+    else:
+        folder = configured.facts.folder
+    path = folder / "generation_config.json"
+    try:
+        if path.is_file():
+            settings = json.loads(path.read_bytes())
+        else:
+            settings = {}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({type(error).__name__})") from None
+    if not settings.get("do_sample"):
+        return {}
+    # These are the values that transformers takes for none.
+    without_effect = {
+        "top_p": 1,
+        "top_k": 0,
+        "min_p": 0,
+    }
+    rest = {
+        name: settings[name]
+        for name, none in without_effect.items()
+        if settings.get(name) not in (None, none)
+    }
+    return {"temperature": settings.get("temperature") or 1.0, **rest}
+
+
+def _find_sampling(configured: ConfiguredModel) -> dict[str, Any]:
+    model = configured.model
+    if isinstance(model, str) or not model.sampling:
+        return {}
+    if isinstance(model.sampling, dict):
+        return model.sampling
+    if isinstance(model, Endpoint) and not model.tokenizer:
+        problem = (
+            "sampling='model' needs the model's files, which its server does not give"
+        )
+        raise InputError(
+            f"{problem}; give its folder or its name on the hub as tokenizer, or the values"
+        )
+    sampling = _read_sampling(configured)
+    if not sampling:
+        raise InputError(
+            "sampling='model': its generation_config.json does not say how to sample;"
+            " give the values"
+        )
+    return sampling
+
+
+def _log_sampling(configured: ConfiguredModel) -> None:
+    """Log how a model's own files say that it should be sampled, if its mapping does not say it."""
+    if configured.has_sampling:
+        return
+    sampling = _read_sampling(configured)
+    if sampling:
+        values = ", ".join(f"{key} {value:g}" for key, value in sampling.items())
+        helm_log.info(
+            f"{configured.name}: its generation_config.json says {values}; give sampling: model to answer so"
+        )
 
 
 def _find_missing_variables(model: Endpoint) -> list[str]:
@@ -294,14 +452,10 @@ def _entries(
     model: Endpoint, endpoint: probe.ProbedEndpoint, tokenizer: Tokenizer | None
 ) -> HelmFiles:
     files = make_entries(endpoint, model.name, tokenizer)
-    given = {}
+    arguments = files[DEPLOYMENTS]["client_spec"]["args"]
     for name in _EXTRAS:
-        given[name] = getattr(model, name)
-    extras = {}
-    for name, value in given.items():
-        if value:
-            extras[name] = value
-    files[DEPLOYMENTS]["client_spec"]["args"] |= extras
+        if value := getattr(model, name):
+            arguments[name] = value
     # What the server said cannot be told from what a key said, so the keys are kept, too.
     files[DEPLOYMENTS][MADE_FROM] = dump_mapping(model)
     return files
@@ -312,21 +466,21 @@ def _is_same(model: Endpoint, wanted: HelmFiles, existing: Mapping[str, Any]) ->
     if DEPLOYMENTS not in existing:
         return False
     # Values that the configuration leaves to the server are not compared: the server was asked for them before.
+    open_fields = set()
     if model.context is None:
-        open_fields = {"max_sequence_length"}
-    else:
-        open_fields = set()
-    open_fields |= {"tokenizer_name"} if model.tokenizer is None else set()
-    open_fields |= (
-        {"window_service_spec"} if open_fields else set()
-    )  # depends on the two others
+        open_fields.add("max_sequence_length")
+    if model.tokenizer is None:
+        open_fields.add("tokenizer_name")
+    if open_fields:
+        open_fields.add("window_service_spec")  # it depends on both
     # Deployments that users wrote, or made with `models add`, have no mapping.
-    open_fields |= {MADE_FROM} if MADE_FROM not in existing[DEPLOYMENTS] else set()
+    if MADE_FROM not in existing[DEPLOYMENTS]:
+        open_fields.add(MADE_FROM)
+    open_arguments = set()
     if model.model is None:
-        open_arguments = {"model"}
-    else:
-        open_arguments = set()
-    open_arguments |= {"form"} if model.type is None else set()
+        open_arguments.add("model")
+    if model.type is None:
+        open_arguments.add("form")
 
     def select_compared(row: Mapping[str, Any]) -> dict[str, Any]:
         spec = row.get("client_spec") or {}

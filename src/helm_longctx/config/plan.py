@@ -1,24 +1,24 @@
 """Plans the runs of a configuration: models, run specs, the equivalent `helm-run` commands, and the cost."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from helm_longctx.config.entries import PlannedEntry, plan_entries
-from helm_longctx.config.local_models import ConfiguredModel, expand_models
-from helm_longctx.config.models import ModelBook
+from helm_longctx.config.models import (
+    ConfiguredModel,
+    ModelBook,
+    expand_models,
+    list_judges,
+)
 from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.config.settings import list_key_variables, list_limits
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.helm.command_line import RUNNER, expand_checked_entry
-from helm_longctx.helm.registry import read_credentials
 from helm_longctx.helm.style import check_sampling
-from helm_longctx.helm_api import RunSpec
-from helm_longctx.judging.judge import parse_judges
-from helm_longctx.judging.keys.client import check_credentials
+from helm_longctx.helm_api import RunSpec, get_credentials
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.suite import suite_path
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_runs
@@ -52,6 +52,11 @@ class Plan:
         """The deployments of the runs, each once."""
         return _list_deployments(self.specs)
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the suite."""
+        return suite_path(self.config.output_path, self.config.suite)
+
     def commands(self) -> list[str]:
         """Return the equivalent shell commands: `helm-longctx models add` for new endpoints, and `helm-run`."""
         add = []
@@ -59,18 +64,14 @@ class Plan:
             add.append(_add_command(endpoint, self.config.local_path))
         # helm-run drops entries whose model is not among --models-to-run (helm/benchmark/run.py:66). So entries that
         # name a model get a second command without that option.
-        groups = [
-            (
-                [entry.text for entry in self.entries if not entry.model],
-                self.models,
-            )
-        ]
-        groups += [([entry.text for entry in self.entries if entry.model], [])]
-        return add + [
-            _run_command(self.config, entries, models)
-            for entries, models in groups
-            if entries
-        ]
+        plain = [entry.text for entry in self.entries if not entry.model]
+        named = [entry.text for entry in self.entries if entry.model]
+        run = []
+        if plain:
+            run.append(_run_command(self.config, plain, self.models))
+        if named:
+            run.append(_run_command(self.config, named, ()))
+        return [*add, *run]
 
     def estimates(self) -> list[Estimate]:
         """Estimate the long-context runs, or raise an `InputError`.
@@ -88,13 +89,12 @@ class Plan:
     @property
     def retries(self) -> list[RunSpec]:
         """The runs that ask again for the cut answers of runs that are not finished."""
-        folder = suite_path(self.config.output_path, self.config.suite)
-        asking = (
-            spec for spec in self.specs if is_long_context(spec) and retry_factor(spec)
-        )
         specs = []
-        for spec in asking:
-            if find_incomplete_files(folder / earlier_name(spec.name)):
+        for spec in self.specs:
+            is_retry = is_long_context(spec) and retry_factor(spec)
+            if is_retry and find_incomplete_files(
+                self.folder / earlier_name(spec.name)
+            ):
                 specs.append(spec)
         return specs
 
@@ -106,14 +106,13 @@ def make_plan(config: RunConfig) -> Plan:
     with one tiny request for each style of prompts, and HELM's files are written.
     """
     root = DataRoot.find(config.output_path)
-    credentials = read_credentials(config.local_path)
+    credentials = get_credentials(str(config.local_path))
     models = expand_models(config)
     entries = plan_entries(config, models, root)
-    judges = _list_judges(config)
     named = _list_named_models(entries)
-    book = ModelBook(config, [*models, *judges, *named], credentials)
+    book = ModelBook(config, [*models, *list_judges(config), *named], credentials)
     book.register()
-    _check_judges(config, judges, credentials)
+    book.check_judges()
     plain = [model.name for model in models if not model.has_sampling]
     specs = _make_specs(config, entries, plain)
     if config.limits.stop_when:
@@ -130,15 +129,6 @@ def make_plan(config: RunConfig) -> Plan:
         models=plain,
         missing=missing if config.dry_run else (),
     )
-
-
-def _list_judges(config: RunConfig) -> list[ConfiguredModel]:
-    judges = []
-    for number, judge in enumerate(config.judge.judges):
-        if judge not in ("auto", "none"):
-            path = ("judge", "judges", number)
-            judges.append(ConfiguredModel(model=judge, path=path))
-    return judges
 
 
 def _list_named_models(entries: Sequence[PlannedEntry]) -> list[ConfiguredModel]:
@@ -160,18 +150,6 @@ def _sort_by_model(
     return sorted(
         specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
     )
-
-
-def _check_judges(
-    config: RunConfig,
-    judges: Sequence[ConfiguredModel],
-    credentials: Mapping[str, Any],
-) -> None:
-    for judge in judges:
-        with config.source_map.at(judge.path):
-            parse_judges(judge.name)
-            if not config.dry_run:
-                check_credentials(judge.name, credentials)
 
 
 def _list_deployments(specs: Sequence[RunSpec]) -> list[str]:
@@ -272,14 +250,12 @@ def _add_command(endpoint: Endpoint, local_path: Path) -> str:
     if endpoint.context:
         values["context"] = length_label(endpoint.context)
     values["local_path"] = local_path
-    given = {}
+    if endpoint.api == "openai":  # the default
+        del values["api"]
+    words = ["helm-longctx", "models", "add", endpoint.name]
     for name, value in values.items():
         if value:
-            given[f"--{name.replace('_', '-')}"] = str(value)
-    words = ["helm-longctx", "models", "add", endpoint.name]
-    for option in given.items():
-        if option != ("--api", "openai"):
-            words += option
+            words += [f"--{name.replace('_', '-')}", str(value)]
     for name, value in endpoint.headers.items():
         words += ["--header", f"{name}: {value}"]
     if endpoint.nvcf:

@@ -29,7 +29,6 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from helm_longctx.config.source_map import SourceMap
 from helm_longctx.errors import InputError, list_choices
-from helm_longctx.helm.names import SUITE_NAME, check_name, is_suite_name
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.tasks.entry import WrittenEntry, read_times
 from helm_longctx.tasks.lengths import parse_length
@@ -37,9 +36,10 @@ from helm_longctx.tasks.registry import (
     BENCHMARKS,
     BenchmarkProtocol,
     find_protocol,
-    read_entries,
+    read_known_entries,
 )
 from helm_longctx.tasks.request_settings import SAMPLING
+from helm_longctx.tasks.run_names import SUITE_NAME, is_suite_name
 from helm_longctx.tasks.stop_rules import ALLOWED, Rule, parse_rule
 
 MOST_INSTANCES = 1_000_000
@@ -247,10 +247,7 @@ _AS_TEXT = PlainSerializer(_write_text)
 
 
 def _read_entries(text: str) -> EntryText:
-    entries = read_entries(text)
-    for written in entries:
-        check_name(written.name)
-    return EntryText(text=text, entries=entries)
+    return EntryText(text=text, entries=read_known_entries(text))
 
 
 def _read_protocol(text: str) -> BenchmarkProtocol:

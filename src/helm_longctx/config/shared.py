@@ -119,13 +119,13 @@ def fill_registries(local_path: Path) -> None:
         log_what_helm_prints,
         yaml_reader,
     )
-    from helm_longctx.helm.registry import register_builtin_models
+    from helm_longctx.helm_api import register_builtin_configs_from_helm_package
     from helm_longctx.models.registration import restore_registries
 
     change_until_end(restore_registries())
     log_what_helm_prints()
     with yaml_reader(load_with_libyaml):
-        register_builtin_models()
+        register_builtin_configs_from_helm_package()
     # The user's files last, so that they replace deployments of the same name, as in `helm-run`.
     register_local_path(local_path)
     credential_names(local_path)
@@ -149,13 +149,13 @@ def credential_names(local_path: Path) -> list[str]:
 def register_local_path(local_path: Path) -> None:
     """Register what a user's `local_path` describes. Raises an `InputError` if HELM cannot read a file of it."""
     from helm_longctx.helm.patches import yaml_reader
-    from helm_longctx.helm.registry import register_folder
+    from helm_longctx.helm_api import register_configs_from_directory
     from helm_longctx.models.registration import restore_registries
 
     change_until_end(restore_registries())
     try:
         with yaml_reader(load_yaml):
-            register_folder(local_path)
+            register_configs_from_directory(str(local_path))
     except InputError:
         raise
     except Exception as error:  # from HELM: it does not check the structure
@@ -184,13 +184,11 @@ def make_specs(
     """Fill the registries, and make the run specs of run entries and options, or raise an `InputError`."""
     from helm_longctx.config.load import load_config
     from helm_longctx.config.options import read_options, split_names
-    from helm_longctx.helm.names import check_name
-    from helm_longctx.tasks.registry import read_entries
+    from helm_longctx.tasks.registry import read_known_entries
 
     expanded: list[str] = []
     for text in [*(entries or []), *(options["entry"] or [])]:
-        for written in read_entries(text):
-            check_name(written.name)
+        for written in read_known_entries(text):
             expanded.append(written.text)
     of_tasks = {}
     for name in ("tasks", "length", "argument", "model"):
@@ -205,7 +203,7 @@ def make_specs(
     fill_registries(local_path)
     if config:
         from helm_longctx.config.entries import plan_entries
-        from helm_longctx.config.local_models import expand_models
+        from helm_longctx.config.models import expand_models
 
         root = DataRoot.find(output_path)
         for entry in plan_entries(config, expand_models(config), root):

@@ -67,6 +67,9 @@ _FIRST_DIGITS = re.compile("[0-9a-f]{7,39}")
 _MORE_THAN_ANNOUNCED = 16 << 20
 """Bytes by which a download may exceed its announced size. huggingface_hub reads pieces of 10 MB, of which it writes none
 that comes after this limit."""
+Kind = Literal["dataset", "model"]
+"""The kinds of repositories."""
+
 LOCK_TIMEOUT = 30
 """Seconds to wait for another fetch that writes the same record."""
 
@@ -204,10 +207,7 @@ class HubDataset(Source):
         contents: dict[str, bytes] = {}
         for split, names in located.files.items():
             with _open_on_hub(self.repo_id, names[0], located.commit) as file:
-                if names[0].endswith(_PARQUET):
-                    row = _first_parquet_row(file, self.columns.get(split))
-                else:
-                    row, _ = read_first_row(file)
+                row = _first_row(file, names[0], self.columns.get(split))
                 content = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
                 contents[f"{self.folder}/{split}.jsonl"] = content
                 if self.labelled:
@@ -305,7 +305,7 @@ class HubFile(SingleFile):
     repo: str
     name: str
     path: str
-    kind: Literal["dataset", "model"] = "dataset"
+    kind: Kind = "dataset"
     setting: str | None = None
     commit: str = ""
     sha256: str = ""
@@ -559,10 +559,7 @@ class HubRows(SingleFile):
                 f"the repository has no file {self.files}*, but {', '.join(available[:MOST_NAMED])}"
             )
         with _open_on_hub(self.repo, names[0], self.commit) as file:
-            if names[0].endswith(_PARQUET):
-                row = _first_parquet_row(file)
-            else:
-                row, _ = read_first_row(file)
+            row = _first_row(file, names[0])
         if lacking := {*self.columns, self.column} - row.keys():
             raise ShapeError(
                 f"{names[0]} has no column {min(lacking)!r}; its columns are {', '.join(row)}"
@@ -607,9 +604,6 @@ def label_names(folder: Path, column: str) -> list[str]:
             f"{path}: the names of column {column!r} must be a list of strings"
         )
     return names
-
-
-Kind = Literal["dataset", "model"]
 
 
 @dataclass(frozen=True)
@@ -837,10 +831,13 @@ def _open_on_hub(
         yield cast(BinaryIO, file)
 
 
-def _first_parquet_row(
-    file: BinaryIO, columns: tuple[str, ...] | None = None
+def _first_row(
+    file: BinaryIO, name: str, columns: tuple[str, ...] | None = None
 ) -> Mapping[str, Any]:
-    """Return the first row of a parquet file. Its end and the first pages of the columns are read."""
+    """Return the first row of a file. Of a parquet file, the end and the first pages of the columns are read."""
+    if not name.endswith(_PARQUET):
+        return read_first_row(file)[0]
+
     from pyarrow import parquet
 
     batches = parquet.ParquetFile(file).iter_batches(
@@ -864,7 +861,7 @@ def _compare_digests(
     repo: str,
     commit: str,
     digests: Mapping[str, str],
-    kind: Literal["dataset", "model"] = "dataset",
+    kind: Kind = "dataset",
 ) -> list[str]:
     """Return a sentence for each file whose SHA-256 on the hub is not the known one. Unknown digests are empty."""
     differences = []
@@ -897,7 +894,7 @@ def _open_file(repo: str, name: str, commit: str) -> Iterator[BinaryIO]:
 def _download(
     repo: str,
     name: str,
-    kind: Literal["dataset", "model"],
+    kind: Kind,
     commit: str = "",
     sha256: str = "",
 ) -> tuple[Path, dict[str, object]]:
@@ -913,7 +910,7 @@ def download(
     name: str,
     commit: str,
     digests: dict[str, str],
-    kind: Literal["dataset", "model"] = "dataset",
+    kind: Kind = "dataset",
     sha256: str = "",
 ) -> Path:
     """Download a file at a commit into the hub's cache, and check it.

@@ -136,7 +136,6 @@ def unzip(
             ).file_size  # zipfile never unpacks more than this size
             check_ratio(member, size, path.stat().st_size)
             check_space(target.parent, size)
-            check_space(target.parent, size)
             with archive.open(name) as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out, BLOCK)
     # RuntimeError: the member is encrypted. NotImplementedError: it is packed with an unknown method.

@@ -56,20 +56,20 @@ def pin_address(url: str, digest: str) -> Pin | None:
     Args:
         digest: the digest of the file, if it is known.
     """
-    if match := _GITHUB.match(url):
-        commit = match["revision"] if _COMMIT.fullmatch(match["revision"]) else ""
-        return Pin(
-            match["repo"], "github", commit, (match["name"],), {match["name"]: digest}
-        )
-    if match := _HUB.match(url):
-        return Pin(
-            match["repo"],
-            "dataset",
-            match["revision"],
-            (match["name"],),
-            {match["name"]: digest},
-        )
-    return None
+    on_github = _GITHUB.match(url)
+    match = on_github or _HUB.match(url)
+    if match is None:
+        return None
+    repo, revision, name = match.groups()
+    if on_github and not _COMMIT.fullmatch(revision):
+        revision = ""
+    return Pin(
+        repo=repo,
+        kind="github" if on_github else "dataset",
+        commit=revision,
+        files=(name,),
+        digests={name: digest},
+    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,12 @@ from typing import Any, ClassVar, TypeVar
 
 import orjson
 
-from helm_longctx.documents.numbers import DASH, add_in_brackets, add_mark, percent
+from helm_longctx.documents.numbers import (
+    DASH,
+    add_in_brackets,
+    add_mark,
+    format_percent,
+)
 from helm_longctx.writing import replace_page, replacing
 
 T = TypeVar("T")
@@ -52,7 +57,7 @@ class Cell:
 
 def number_cell(
     value: float | None,
-    show: Callable[[float], str] = percent,
+    show: Callable[[float], str] = format_percent,
     detail: str = "",
     note: str = "",
     caveats: str = "",

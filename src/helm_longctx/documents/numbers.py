@@ -46,17 +46,17 @@ def drop_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def percent(value: float) -> str:
+def format_percent(value: float) -> str:
     """Return a score in percent with one decimal, as people read it."""
     return f"{100 * value:.1f}"
 
 
-def signed_percent(value: float) -> str:
+def format_signed_percent(value: float) -> str:
     """Return a difference of scores in points with one decimal and its sign, `+` if it is rounded to 0."""
     return f"{round(100 * value, 1) + 0.0:+.1f}"
 
 
-def points(margin: float) -> str:
+def format_points(margin: float) -> str:
     """Return a margin for readers, such as "2 points"."""
     return f"{100 * margin:g} point{'' if margin == 0.01 else 's'}"
 
@@ -65,7 +65,7 @@ _SIGNS = ("+", "-", "−")
 
 
 def format_range(
-    low: float, high: float, show: Callable[[float], str] = percent
+    low: float, high: float, show: Callable[[float], str] = format_percent
 ) -> str:
     """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`. It is empty if its ends are not known."""
     if math.isnan(high - low):
@@ -81,7 +81,7 @@ def format_range(
 
 def format_interval(
     interval: _Bounded,
-    show: Callable[[float], str] = percent,
+    show: Callable[[float], str] = format_percent,
     is_marked: object = False,
 ) -> str:
     """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known."""
@@ -105,24 +105,24 @@ def add_mark(text: str, is_marked: object = True) -> str:
     return text
 
 
-def decimals(value: float, digits: int = 2) -> str:
+def format_decimals(value: float, digits: int = 2) -> str:
     """Return a number that is no share, such as a correlation; a dash if it is not known."""
     if math.isnan(value):
         return DASH
     return f"{value:.{digits}f}"
 
 
-def tenths(value: float) -> str:
+def format_tenths(value: float) -> str:
     """Return a number with one decimal."""
-    return decimals(value, 1)
+    return format_decimals(value, 1)
 
 
-def signed_decimals(value: float) -> str:
+def format_signed_decimals(value: float) -> str:
     """Return a number with its sign and two decimals."""
     return f"{value:+.2f}"
 
 
-def share(value: float) -> str:
+def format_share(value: float) -> str:
     """Return a round share for a sentence, such as `85%`."""
     return f"{value:.0%}"
 
@@ -150,7 +150,7 @@ def format_amount(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def count(value: float) -> str:
+def format_count(value: float) -> str:
     """Return a number of things, such as `12,345`; of a mean without decimals."""
     return f"{round(value):,}"
 

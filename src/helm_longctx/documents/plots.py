@@ -28,7 +28,8 @@ _PERCENT = {"type": "quantitative", "format": ".1%"}
 _CHARACTER = 6
 """Pixels that a character of an axis's title has on average."""
 
-_AXIS = {"format": ".0%", "tickMinStep": 0.01}
+# About ten ticks fit beside each other, even the last label, which Vega moves inwards.
+_AXIS = {"format": ".0%", "tickMinStep": 0.01, "tickCount": 10}
 """An axis of scores."""
 
 
@@ -279,7 +280,7 @@ def _curve_layers(over: str, axis: Spec) -> list[Spec]:
         "field": "score",
         "type": "quantitative",
         "title": None,
-        "axis": {"tickCount": 5, **axis},
+        "axis": {**axis, "tickCount": 5},
     }
     number = _PERCENT if axis is _AXIS else {"type": "quantitative", **axis}
     tooltip = [

@@ -87,7 +87,7 @@ def evaluate(
     from helm_longctx.config.shared import set_log_levels, show_log
     from helm_longctx.environment import check_encoding
     from helm_longctx.evaluation.turns import take_turn
-    from helm_longctx.runner.interruptions import interruptible
+    from helm_longctx.interruptions import interruptible
 
     check_encoding()
     if resume not in (True, False, _ANYWAY):
@@ -218,7 +218,7 @@ def _make_runs(
     from helm_longctx.config.shared import fill_registries
     from helm_longctx.evaluation.models import AskObjects, register
     from helm_longctx.evaluation.result import EvaluationResult
-    from helm_longctx.helm.registry import runner_error
+    from helm_longctx.helm_api import RunnerError
     from helm_longctx.results.reading import read_results
     from helm_longctx.results.suite import suite_path
     from helm_longctx.tasks.registry import BENCHMARKS
@@ -237,7 +237,7 @@ def _make_runs(
         runner.owns_process = False
         try:
             runner.run_all(specs)
-        except runner_error() as error:
+        except RunnerError as error:
             raise InputError(str(error)) from error
     suite = suite_path(config.output_path, config.suite)
     names = {spec.name for spec in specs}

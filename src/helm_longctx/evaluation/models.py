@@ -27,7 +27,10 @@ from helm_longctx.helm_api import (
 from helm_longctx.helm_log import helm_log
 from helm_longctx.models.conversations import Conversation, is_conversation
 from helm_longctx.models.endpoints.files import add_entries
-from helm_longctx.models.endpoints.registration import describe_model, load_tokenizer
+from helm_longctx.models.endpoints.registration import (
+    describe_deployment,
+    load_tokenizer,
+)
 from helm_longctx.models.engines import Engine, EngineFunction
 from helm_longctx.models.local.folders import digest_folder
 from helm_longctx.models.objects import OBJECTS, Function
@@ -356,26 +359,16 @@ def register(given: GivenModel, folder: Path) -> Iterator[None]:
         source = folder / _NOT_IN_NAMES.sub("_", given.name)
         given.tokenizer.save_pretrained(source)
     tokenizer = load_tokenizer(str(source)) if source is not None else None
-    deployment = {
-        "name": given.name,
-        "model_name": given.name,
-        "client_spec": {"class_name": given.client, "args": {"deployment": given.name}},
-        **(
-            {"tokenizer_name": tokenizer.name if tokenizer.registered else given.name}
-            if tokenizer
-            else {}
-        ),
-        **({"max_sequence_length": given.window} if given.window and tokenizer else {}),
-    }
-    files = {
-        "model_deployments.yaml": deployment,
-        "model_metadata.yaml": describe_model(given.name, "A Python object", can_chat),
-        **(
-            {"tokenizer_configs.yaml": config}
-            if tokenizer and (config := tokenizer.config(given.name))
-            else {}
-        ),
-    }
+    # Without a tokenizer, no prompt is cut to the window.
+    window = given.window if tokenizer else None
+    files = describe_deployment(
+        given.name,
+        {"class_name": given.client, "args": {"deployment": given.name}},
+        tokenizer,
+        window,
+        about="A Python object",
+        can_chat=can_chat,
+    )
     configs = folder / "configs" / _NOT_IN_NAMES.sub("_", given.name)
     configs.mkdir(parents=True)
     add_entries(configs, files)

@@ -149,7 +149,7 @@ class EvaluationResult:
                     "wins": comparison.wins,
                     "losses": comparison.losses,
                     "p": comparison.p_value,
-                    "adjusted_p": pairing.adjusted,
+                    "adjusted_p": pairing.decision.adjusted,
                     "better": pairing.better,
                     "verdict": pairing.decision.verdict,
                     "one_failed": failures.one.share if failures else 0.0,

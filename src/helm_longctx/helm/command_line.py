@@ -29,13 +29,18 @@ from helm.common.object_spec import get_class_by_name
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, UnsupportedHelmError, find_similar, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
-from helm_longctx.helm.names import SUITE_NAME, check_single, is_suite_name
 from helm_longctx.helm.patches import find_registered_first
 from helm_longctx.helm.run_specs import check_own_entry, fetch_entries
 from helm_longctx.helm_log import helm_log
 from helm_longctx.redaction.abbreviation import describe_error
-from helm_longctx.tasks.entry import Entry, split_entry
-from helm_longctx.tasks.registry import BENCHMARKS, OURS, is_benchmark
+from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.registry import (
+    BENCHMARKS,
+    OURS,
+    is_benchmark,
+    read_single_entry,
+)
+from helm_longctx.tasks.run_names import SUITE_NAME, is_suite_name
 
 RUNNER = "helm_longctx.runner.LongContextRunner"
 
@@ -277,9 +282,8 @@ def _check_options(args: Namespace) -> Iterator[InputError]:
 
 
 def _check_entry(text: str, args: Namespace) -> Entry:
-    written = split_entry(text)
+    written = read_single_entry(text)
     name, arguments = written
-    check_single(name)
     if name not in OURS:
         raise InputError(
             f"unknown run entry {shorten(name)}; did you mean {find_similar(name, OURS)[0]}?"

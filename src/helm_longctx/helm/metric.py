@@ -29,7 +29,7 @@ from helm.benchmark.metrics.statistic import Stat, merge_stat
 
 from helm_longctx.failures import Failure
 from helm_longctx.models.apis.prices import Prices, find_prices
-from helm_longctx.models.results import answer_of, failure_of, is_output_cut, usage_of
+from helm_longctx.models.results import answer_of, failure_of, usage_of
 from helm_longctx.tasks.answer import Answer, Usage
 from helm_longctx.tasks.judge_scores import JUDGED, cohen_kappa, krippendorff_alpha
 from helm_longctx.tasks.metric_names import (
@@ -222,8 +222,7 @@ class LongContextMetric(Metric):
         failure = answer.failure
         if state.result and failure is None:
             yield "request_cached", float(answer.is_cached)
-            is_cut = answer.is_cut or (answer.earlier and is_output_cut(state.result))
-            yield "output_truncated", float(bool(is_cut))
+            yield "output_truncated", float(answer.is_any_cut)
             yield "thinking_unfinished", float(answer.is_thinking_unfinished)
             yield "answer_empty", float(answer.is_empty)
             yield "answer_in_reasoning", float(answer.is_only_in_reasoning)
@@ -240,7 +239,7 @@ class LongContextMetric(Metric):
                 steps = answer.steps.usages if answer.steps else ()
                 prices = self._find_prices(state.request.model_deployment)
                 yield from _usage_values(answer.usage, steps, prices)
-            yield from _step_values(answer, sample)
+            yield from _step_values(answer, sample, len(state.result.completions))
             if answer.served_model:
                 yield "other_model", float(answer.other_model is not None)
             yield from self._scores(state, sample, answer)
@@ -490,12 +489,17 @@ def _efficiency(answer: Answer, seconds: float) -> Iterator[tuple[str, float]]:
         yield "decode_tokens_per_second", tokens / rest
 
 
-def _step_values(answer: Answer, sample: Sample) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of an answer of several requests: how many, and what its method has noted."""
+def _step_values(
+    answer: Answer, sample: Sample, outputs: int
+) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of an answer of several requests: how many, and what its method has noted.
+
+    Args:
+        outputs: the number of outputs in the result. Without a program, each is that of a request.
+    """
+    requests = outputs
     if answer.steps:
         requests = answer.steps.requests
-    else:
-        requests = 1 + len(answer.earlier)
     if answer.steps or requests > 1:
         yield "requests", float(requests)
     notes = answer.steps.notes if answer.steps else {}

@@ -24,7 +24,6 @@ from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.likelihood import LikelihoodMetric
 from helm_longctx.helm.metric import LongContextMetric
-from helm_longctx.helm.names import unknown_entry
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.helm.style import check_drawing
@@ -40,7 +39,7 @@ from helm_longctx.tasks.entry import (
     fetch_command,
     select_category,
 )
-from helm_longctx.tasks.registry import OURS
+from helm_longctx.tasks.registry import OURS, unknown_entry
 from helm_longctx.tasks.stored_entry import scenario_arguments
 
 _Spec = TypeVar("_Spec", bound=ObjectSpec)

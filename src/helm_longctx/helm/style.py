@@ -1,7 +1,11 @@
 """What a deployment takes: chats or completions, and how the tokens of answers are drawn."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
     ModelDeployment,
     get_model_deployment,
 )
@@ -44,6 +48,14 @@ _OF_HELM = ("temperature", "top_p")
 """What HELM's own requests, and so HELM's clients, can say."""
 
 HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
+
+
+def find_client_arguments(deployment: str) -> Mapping[str, Any]:
+    """Return the arguments of a deployment's client; none if it is not registered."""
+    registered = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(deployment)
+    if registered is None:
+        return {}
+    return registered.client_spec.args or {}
 
 
 def deployment_style(name: str) -> Style | None:

@@ -27,7 +27,6 @@ from helm_longctx.models.apis.sending import Retries, Sender
 from helm_longctx.models.results import (
     answer_of,
     describe_failure,
-    is_output_cut,
     usage_of,
 )
 from helm_longctx.models.sampling import SampledRequest
@@ -158,7 +157,7 @@ class Judge:
             # A verdict at the very end of a cut reply could be only its beginning, as `GRADE: 1` of `GRADE: 10`.
             is_open = (
                 text
-                and is_output_cut(result)
+                and answer_of(result).is_cut
                 and (text[-1].isalnum() or text[-1] == ".")
             )
             if (
@@ -223,11 +222,11 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     codes read verdicts from answers.
     """
     completion = result.completions[0] if result.completions else None
-    is_cut = is_output_cut(result)
+    answer = answer_of(result)
     if completion is None or not completion.text:
         if result.error:
             return None, f"the reply cannot be used: {abbreviate(redact(result.error))}"
-        if is_cut:
+        if answer.is_cut:
             return (
                 None,
                 f"the reply ended at the token limit before its answer; {_MORE_TOKENS}",
@@ -236,14 +235,13 @@ def reply_text(result: RequestResult) -> tuple[str | None, str]:
     # HELM's clients pass on any JSON value as the text.
     if not isinstance(completion.text, str):
         return None, "the reply is not text"
-    answer = answer_of(result)
     text = answer.text
     if answer.has_open_reasoning:
         return (
             None,
             f"the reply ended at the token limit within its reasoning; {_MORE_TOKENS}",
         )
-    if is_cut:
+    if answer.is_cut:
         return text, "the reply ended at the token limit without a verdict"
     return text, "the reply has no verdict"
 

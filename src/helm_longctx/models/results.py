@@ -89,7 +89,7 @@ def finish_reason_of(output: GeneratedOutput) -> str:
 def answer_of(result: RequestResult) -> Answer:
     """Return the answer of a result, or why there is none.
 
-    The first completion is the answer. Further ones are those of earlier requests, or of scored texts.
+    The first completion is the answer. Further ones are of scored texts, or that of the first of two requests.
     """
     # An answer is made several times for each question, and each `dataclasses.replace` would take as long as all else.
     values = {
@@ -101,9 +101,11 @@ def answer_of(result: RequestResult) -> Answer:
         "is_cached": result.cached,
     }
     if result.completions:
-        first, *others = result.completions
-        values |= _output_values(first)
-        values["earlier"] = tuple(_text_of(output) for output in others)
+        output, *others = result.completions
+        values |= _output_values(output)
+        first = values["first"]
+        if first is not None and others:
+            values["first"] = Answer(**{**vars(first), **_output_values(others[-1])})
     return Answer(**values)
 
 
@@ -121,19 +123,6 @@ def _text_of(output: GeneratedOutput) -> str:
     if isinstance(output.text, str):
         return output.text
     return ""
-
-
-def is_output_cut(result: RequestResult) -> bool:
-    """Whether the answer, or that of an earlier request of the same question, has no end."""
-    facts = facts_of(result)
-    for number, output in enumerate(result.completions):
-        if number == 0:
-            of_output = facts
-        else:
-            of_output = facts.first or NO_FACTS
-        if Answer(**vars(of_output), **_output_values(output)).is_cut:
-            return True
-    return False
 
 
 def with_cut(result: RequestResult) -> RequestResult:

@@ -579,10 +579,17 @@ def read_suite(
     """
     benchmarks = tuple(benchmarks)
     results = read_results(suite, benchmarks, keep_answers)
-    boards = make_boards(results, benchmarks, published)
-    if not boards:
+    made = make_suite(results, benchmarks, published)
+    if not made.boards:
         raise InputError(f"{suite} has no scores; first use helm-longctx run with it")
-    return Suite(results, boards)
+    return made
+
+
+def make_suite(
+    results: Sequence[Result], benchmarks: Iterable[Benchmark], published: bool = False
+) -> Suite:
+    """Return results with the boards that are made of them. There can be none; see `read_suite`."""
+    return Suite(results, make_boards(results, benchmarks, published))
 
 
 def make_boards(

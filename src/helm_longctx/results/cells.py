@@ -22,21 +22,22 @@ from helm_longctx.documents.numbers import (
     DASH,
     MARK,
     add_mark,
-    decimals,
     format_amount,
+    format_decimals,
     format_interval,
     format_p_statement,
+    format_percent,
     format_range,
-    percent,
 )
 from helm_longctx.documents.terminal import print_blocks
-from helm_longctx.errors import describe_count
+from helm_longctx.errors import describe_all, describe_count
 from helm_longctx.redaction.abbreviation import escape_invisible
 from helm_longctx.results.boards import (
     FLOORS,
     OVERALL,
     Board,
     ScoreKey,
+    Suite,
     label,
     own_boards,
     score_key,
@@ -49,6 +50,7 @@ from helm_longctx.results.comparability import (
     describe,
     describe_columns,
 )
+from helm_longctx.results.guests import guest_table
 from helm_longctx.results.reading import (
     BEST,
     CUT,
@@ -160,7 +162,7 @@ def score_notes(result: Result) -> list[str]:
         notes.append(cut.text)
     if right := without_errors(result):
         notes.append(
-            f"{percent(right.mean)} without questions with known errors (n = {right.n})"
+            f"{format_percent(right.mean)} without questions with known errors (n = {right.n})"
         )
     return notes
 
@@ -229,11 +231,13 @@ class _CutBounds:
     @property
     def text(self) -> str:
         """The bounds in percent, for people."""
-        without = "unknown" if math.isnan(self.left_out) else percent(self.left_out)
+        without = (
+            "unknown" if math.isnan(self.left_out) else format_percent(self.left_out)
+        )
         return (
             f"{format_amount(100 * self.share)} % of the answers are cut:"
-            f" {percent(self.wrong)} if they are wrong, {without} without them,"
-            f" {percent(self.best)} at best"
+            f" {format_percent(self.wrong)} if they are wrong, {without} without them,"
+            f" {format_percent(self.best)} at best"
         )
 
 
@@ -352,8 +356,8 @@ def perplexity_cell(perplexity: Interval | None, missing: str = "not run") -> Ce
     """
     if perplexity is None:
         return Cell(DASH, note=missing)
-    ends = format_range(perplexity.low, perplexity.high, decimals)
-    return Cell(decimals(perplexity.mean), perplexity.mean, ends)
+    ends = format_range(perplexity.low, perplexity.high, format_decimals)
+    return Cell(format_decimals(perplexity.mean), perplexity.mean, ends)
 
 
 def _has_errors(result: Result) -> bool:
@@ -656,7 +660,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
     if not result.is_published:
         notes += score_notes(result)
     notes += reasons
-    text = percent(interval.mean)
+    text = format_percent(interval.mean)
     tag = ""
     if result.caveats:
         text = add_mark(text)
@@ -672,9 +676,9 @@ def rho_cell(correlation: Correlation) -> Cell:
     if math.isnan(correlation.rho):
         return Cell(DASH, note="too few different values")
     return Cell(
-        decimals(correlation.rho),
+        format_decimals(correlation.rho),
         correlation.rho,
-        format_range(correlation.low, correlation.high, decimals),
+        format_range(correlation.low, correlation.high, format_decimals),
         note=format_p_statement(correlation.p_value),
     )
 
@@ -723,19 +727,12 @@ _MOST_LINES = 12
 """Number of lines about cut answers of a benchmark."""
 
 
-def print_scores(
-    folder: Path, boards: Sequence[Board], others: Table | None = None
-) -> None:
-    """Print the scores of a suite, and where its answers and pages are.
-
-    Args:
-        others: the scores of HELM's other scenarios.
-    """
-    tables = list(score_tables(boards))
-    print_blocks([*tables, others] if others else tables)
-    for note in notes(boards):
+def print_scores(folder: Path, suite: Suite) -> None:
+    """Print the scores of a suite, those of HELM's other scenarios, and where its answers and pages are."""
+    print_blocks([*score_tables(suite.boards), guest_table(folder, suite.results)])
+    for note in notes(suite.boards):
         print(escape_invisible(note))
-    for line in _answer_addresses(folder, boards):
+    for line in _answer_addresses(folder, suite.boards):
         print(line)
     print(
         f"The leaderboard: helm-longctx serve --suite {folder.name} --output-path"
@@ -781,7 +778,7 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
                 reasons[text].append(model)
         for text, models in reasons.items():
             if len(models) == len(board.own_models) > 1:
-                names = f"all {len(models)} models"
+                names = describe_all(len(models), "model")
             else:
                 names = ", ".join(models)
             yield f"{MARK} Not comparable: {board.title}, {names}: {text}"

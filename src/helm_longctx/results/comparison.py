@@ -14,9 +14,9 @@ import numpy as np
 
 from helm_longctx.documents.numbers import (
     format_p_statement,
+    format_percent,
     format_range,
-    percent,
-    signed_percent,
+    format_signed_percent,
 )
 from helm_longctx.errors import InputError, list_choices, list_first, shorten
 from helm_longctx.results.boards import (
@@ -35,7 +35,6 @@ from helm_longctx.results.statistics.comparison import (
     Pairs,
     compare_intervals_with_failures,
     compare_parts,
-    decide_all,
     reverse_comparison,
 )
 from helm_longctx.results.statistics.comparison import (
@@ -133,7 +132,7 @@ def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str
     names = f"{show_model(one)} is {outcome} {show_model(other)}"
     if decision.is_left_to_failures:
         names = f"{show_model(one)} and {show_model(other)}: {FAILURES_DECIDE}"
-    difference = f"{signed_percent(effect.mean)}, {format_range(effect.low, effect.high, signed_percent)}"
+    difference = f"{format_signed_percent(effect.mean)}, {format_range(effect.low, effect.high, format_signed_percent)}"
     failures = describe_failures(
         show_model(one), show_model(other), decision.comparison
     )
@@ -151,16 +150,16 @@ def describe_failures(one: str, other: str, comparison: Comparison) -> str:
     if failures is None:
         return ""
     shares = (
-        f"no answer: {percent(failures.one.share)} % of {one} and"
-        f" {percent(failures.other.share)} % of {other}"
+        f"no answer: {format_percent(failures.one.share)} % of {one} and"
+        f" {format_percent(failures.other.share)} % of {other}"
     )
     if not math.isnan(failures.p_value):
         shares += f" ({format_p_statement(failures.p_value)})"
     bounds = []
     for name, bound in (("wrong", failures.as_wrong), ("right", failures.as_right)):
         bounds.append(
-            f"failures as {name} {signed_percent(bound.effect.mean)},"
-            f" {format_range(bound.effect.low, bound.effect.high, signed_percent)}"
+            f"failures as {name} {format_signed_percent(bound.effect.mean)},"
+            f" {format_range(bound.effect.low, bound.effect.high, format_signed_percent)}"
         )
     return "; ".join([shares, *bounds])
 
@@ -295,8 +294,11 @@ def _failure_share(repeats: Sequence[Score]) -> float:
 
 
 def mean_of(repeats: Iterable[Score]) -> float:
-    """Return the mean over the repeats of an instance."""
-    return fmean(answer.score for answer in repeats if answer.score is not None)
+    """Return the mean over the repeats of an instance that have a score; NaN if none has one."""
+    scores = [answer.score for answer in repeats if answer.score is not None]
+    if scores:
+        return fmean(scores)
+    return math.nan
 
 
 def task_weights(
@@ -343,28 +345,20 @@ class Pairing:
         one, other: the models; the effect is the score of `one` minus the score of `other`.
         by: `all`, `task`, `length` or `depth`.
         part: the task, the length's label, or the depth in percent.
-        adjusted: the p-value that is adjusted by Holm's method: over all pairs at the same length, as in the report,
-            and otherwise over all pairs and parts with the same `by`; NaN until it is.
-        adjusted_with_failures: the adjusted p-value of the case in which the difference is least certain, if questions
-            have failed; see `Comparison.decisive_p_value`.
+        decision: whether the models differ. The p-values are adjusted over all pairs at the same length, as in the
+            report, and otherwise over all pairs and parts with the same `by`.
     """
 
     one: ShownModel
     other: ShownModel
     by: str
     part: str
-    comparison: Comparison
-    adjusted: float = math.nan
-    adjusted_with_failures: float = 0.0
+    decision: Decision
 
     @property
-    def decision(self) -> Decision:
-        """Whether the models differ."""
-        return Decision(
-            comparison=self.comparison,
-            adjusted=self.adjusted,
-            adjusted_with_failures=self.adjusted_with_failures,
-        )
+    def comparison(self) -> Comparison:
+        """The comparison on which the decision is."""
+        return self.decision.comparison
 
     @property
     def better(self) -> str:
@@ -417,24 +411,32 @@ class _Cell:
     asked: Mapping[str, Mapping[str, list[Score]]]
     results: Sequence[Result]
 
-    @property
-    def instances(self) -> list[str]:
-        return list(next(iter(self.answers.values())))
-
 
 @dataclass(frozen=True)
 class _Question:
     """An instance that was put to all models.
 
     Args:
+        instance: the id of the instance.
         weight: the weight of its cell in the overall score.
         repeats: the answers of the first model, for what all answers to the instance share.
     """
 
-    item: PairedInstance
     cell: _Cell
+    instance: str
     weight: float
     repeats: Sequence[Score]
+
+    @property
+    def item(self) -> PairedInstance:
+        """The instance with its task and length."""
+        return PairedInstance(
+            entry=self.cell.entry,
+            task=self.cell.task,
+            length=self.cell.length,
+            context=self.cell.context,
+            instance=self.instance,
+        )
 
     @property
     def group(self) -> str:
@@ -456,9 +458,9 @@ class _SharedAnswers:
         weights: the weight of each cell in the overall score; 0 if it is in no mean.
 
     Attributes:
-        items: the instances, in the order of `scores`, `groups` and `weights`.
-        scores: the scores of each model, means over repeats.
         questions: the instances, and after them those that were put to all models and that one of them did not answer.
+        items: the instances that all models answered, in the order of `questions`.
+        scores: the scores of each model on `items`, means over repeats.
     """
 
     def __init__(
@@ -473,28 +475,24 @@ class _SharedAnswers:
         unanswered: list[_Question] = []
         for cell, weight in zip(cells, weights, strict=True):
             rows = cell.answers[first]
-            for name in rows:
-                answered.append(_question(cell, weight, name, rows[name]))
-            asked = cell.asked.get(first, {})
-            for name in asked:
+            for name, repeats in rows.items():
+                answered.append(_Question(cell, name, weight, repeats))
+            for name, repeats in cell.asked.get(first, {}).items():
                 if name not in rows:
-                    unanswered.append(_question(cell, weight, name, asked[name]))
+                    unanswered.append(_Question(cell, name, weight, repeats))
         self.questions = [*answered, *unanswered]
         self.items = [question.item for question in answered]
-        self.weights = [question.weight for question in answered]
-        self.groups = [question.group for question in answered]
-        self._repeats: dict[str, list[list[Score]]] = {}
         self.scores: dict[str, Floats] = {}
         for model in models:
-            repeats = []
-            for question in answered:
-                repeats.append(question.cell.answers[model][question.item.instance])
-            self._repeats[model] = repeats
-            self.scores[model] = np.array([mean_of(answers) for answers in repeats])
+            means = []
+            for index in range(len(answered)):
+                means.append(mean_of(self.answers_of(model, index)))
+            self.scores[model] = np.array(means)
 
     def answers_of(self, model: str, index: int) -> Sequence[Score]:
         """Return the answers of a model to `items[index]`: its repeats."""
-        return self._repeats[model][index]
+        question = self.questions[index]
+        return question.cell.answers[model][question.instance]
 
     def depth(self, index: int) -> int | None:
         """Return the depth of the evidence of `items[index]` in percent, or None if it has none."""
@@ -506,6 +504,10 @@ class _SharedAnswers:
         questions = self.questions
         return [index for index, question in enumerate(questions) if question.weight]
 
+    def keep_answered(self, indices: Iterable[int]) -> list[int]:
+        """Return the indices of `questions` that all models answered: these are the first ones."""
+        return [index for index in indices if index < len(self.items)]
+
     def _split(
         self, part: Callable[[_Question], _Part | None]
     ) -> dict[_Part, list[int]]:
@@ -513,7 +515,6 @@ class _SharedAnswers:
         parts: dict[_Part, list[int]] = defaultdict(list)
         for index, question in enumerate(self.questions):
             name = part(question)
-            # The answered questions are the first ones.
             if name is not None and (name in parts or index < len(self.items)):
                 parts[name].append(index)
         return parts
@@ -536,7 +537,7 @@ class _SharedAnswers:
                 for run in runs:
                     if len(run.looks) > len(looks):
                         looks = run.looks
-        size = sum(index < len(self.items) for index in indices)
+        size = len(self.keep_answered(indices))
         if looks and size > looks[-1]:
             looks = (*looks, size)
         return compare_parts(self.pair_scores(one, other, indices), looks)
@@ -567,11 +568,11 @@ class _SharedAnswers:
         for cell, share in zip(by_cell.values(), shares, strict=True):
             if not share:
                 continue
-            answered = [index for index in cell if index < len(self.items)]
+            answered = self.keep_answered(cell)
             pairs = Pairs(
                 a=self.scores[one][answered],
                 b=self.scores[other][answered],
-                groups=[self.groups[index] for index in answered],
+                groups=[self.questions[index].group for index in answered],
                 weight=share,
                 asked=self._pair_questions(one, other, cell),
             )
@@ -596,7 +597,7 @@ class _SharedAnswers:
         """
         indices = self.weighted_indices or list(range(len(self.questions)))
         if failure is None:
-            indices = [index for index in indices if index < len(self.items)]
+            indices = self.keep_answered(indices)
         sizes = Counter(id(self.questions[index].cell) for index in indices)
         scores = []
         weights = []
@@ -620,9 +621,9 @@ class _SharedAnswers:
         asked = question.cell.asked
         if failure is None or not asked:
             return float(self.scores[model][index])
-        repeats = asked[model][question.item.instance]
+        repeats = asked[model][question.instance]
         failed = _failure_share(repeats)
-        answered = _mean_or_nan(repeats) if failed < 1 else 0.0
+        answered = mean_of(repeats) if failed < 1 else 0.0
         return answered * (1 - failed) + failure * failed
 
     def _pair_questions(
@@ -636,12 +637,8 @@ class _SharedAnswers:
         asked = questions[0].cell.asked
         if not asked:
             return None
-        first = []
-        for question in questions:
-            first.append(asked[one][question.item.instance])
-        second = []
-        for question in questions:
-            second.append(asked[other][question.item.instance])
+        first = [asked[one][question.instance] for question in questions]
+        second = [asked[other][question.instance] for question in questions]
         return pair_questions(first, second)
 
 
@@ -662,40 +659,11 @@ def pair_questions(
     if not any(failed[0]) and not any(failed[1]):
         return None
     return AskedPairs(
-        a=[_mean_or_nan(repeats) for repeats in one],
-        b=[_mean_or_nan(repeats) for repeats in other],
+        a=[mean_of(repeats) for repeats in one],
+        b=[mean_of(repeats) for repeats in other],
         a_failed=failed[0],
         b_failed=failed[1],
         groups=[repeats[0].group for repeats in one],
-    )
-
-
-def _mean_or_nan(repeats: Sequence[Score]) -> float:
-    scores = []
-    for answer in repeats:
-        if answer.score is not None:
-            scores.append(answer.score)
-    return fmean(scores) if scores else math.nan
-
-
-def _question(
-    cell: _Cell,
-    weight: float,
-    name: str,
-    repeats: Sequence[Score],
-) -> _Question:
-    item = PairedInstance(
-        entry=cell.entry,
-        task=cell.task,
-        length=cell.length,
-        context=cell.context,
-        instance=name,
-    )
-    return _Question(
-        item=item,
-        cell=cell,
-        weight=weight,
-        repeats=repeats,
     )
 
 
@@ -751,30 +719,34 @@ class SharedTable(_SharedAnswers):
     @property
     def outside(self) -> list[str]:
         """The tasks that are compared but are in no mean."""
-        rows = zip(self.items, self.weights, strict=True)
-        return list(dict.fromkeys(item.task for item, weight in rows if not weight))
+        left_out = [cell.task for cell, weight in self._weights if not weight]
+        return list(dict.fromkeys(left_out))
 
     def pairings(self) -> list[Pairing]:
         """Compare every two models on all instances that both answered, and by length, task and depth of these."""
-        families: dict[tuple[str, str], list[Pairing]] = defaultdict(list)
-        for pair in combinations(self.models, 2):
+        families: dict[
+            tuple[str, str], dict[tuple[ShownModel, ShownModel, str], Comparison]
+        ] = defaultdict(dict)
+        for one, other in combinations(self.models, 2):
             table = self
             if len(self.models) > 2:
-                table = SharedTable(self._suite, pair, self._length)
-            for pairing in table._compare_parts():
+                table = SharedTable(self._suite, (one, other), self._length)
+            for by, part, comparison in table._compare_parts():
                 # Each length is a question of its own, as on the report's page of that length.
-                part = pairing.part if pairing.by in ("all", "length") else ""
-                families[pairing.by, part].append(pairing)
+                own_part = part if by in ("all", "length") else ""
+                families[by, own_part][one, other, part] = comparison
         pairings = []
-        for family in families.values():
-            decisions = decide_all([pairing.comparison for pairing in family])
-            for pairing, decision in zip(family, decisions, strict=True):
-                adjusted = replace(
-                    pairing,
-                    adjusted=decision.adjusted,
-                    adjusted_with_failures=decision.adjusted_with_failures,
+        for (by, _), comparisons in families.items():
+            decisions = decide_differences(comparisons)
+            for (one, other, part), decision in decisions.items():
+                pairing = Pairing(
+                    one=one,
+                    other=other,
+                    by=by,
+                    part=part,
+                    decision=decision,
                 )
-                pairings.append(adjusted)
+                pairings.append(pairing)
         # The sort is stable, so that lengths and depths stay in their order.
         order = ("all", "length", "task", "depth")
         return sorted(pairings, key=lambda pairing: order.index(pairing.by))
@@ -788,10 +760,8 @@ class SharedTable(_SharedAnswers):
         cells = self._split(
             lambda question: id(question.cell) if question.weight else None
         )
-        answered = []
-        for indices in cells.values():
-            answered.append([index for index in indices if index < len(self.items)])
-        weights = np.array([self.weights[indices[0]] for indices in answered])
+        answered = [self.keep_answered(indices) for indices in cells.values()]
+        weights = np.array([self.questions[indices[0]].weight for indices in answered])
         # A row for each model and a column for each task and length.
         rows = []
         for model in self.models:
@@ -884,23 +854,23 @@ class SharedTable(_SharedAnswers):
             contrasts.append(contrast)
         return contrasts
 
-    def _compare_parts(self) -> Iterator[Pairing]:
-        one, other = self.models
+    def _compare_parts(self) -> Iterator[tuple[str, str, Comparison]]:
+        """Yield the comparisons of two models, each with what it is by and its part, as in `Pairing`."""
         lengths = self._split(
-            lambda question: question.item.length if question.weight else None
+            lambda question: question.cell.length if question.weight else None
         )
         depths = self._split(lambda question: question.depth)
         parts = {
             "all": self._split(lambda question: "" if question.weight else None),
             "length": {label(length): lengths[length] for length in sorted(lengths)},
             "task": self._split(
-                lambda question: question.item.task or question.item.entry
+                lambda question: question.cell.task or question.cell.entry
             ),
             "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
         }
         for by, indices_of in parts.items():
             for part, indices in indices_of.items():
-                yield Pairing(one, other, by, part, self.compare(indices))
+                yield by, part, self.compare(indices)
 
 
 def _find_cells(

@@ -100,11 +100,7 @@ def find_gains(
                 comparison = compare_parts(
                     table.pair_scores(name, plain, table.weighted_indices)
                 )
-                weights = enumerate(table.weights)
-                indices = []
-                for index, weight in weights:
-                    if weight:
-                        indices.append(index)
+                indices = table.keep_answered(table.weighted_indices)
                 gain = Gain(
                     model=model,
                     method=method,

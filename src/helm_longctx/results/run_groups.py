@@ -23,10 +23,10 @@ from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import (
     format_amount,
     format_p,
+    format_percent,
     format_range,
-    percent,
-    share,
-    signed_percent,
+    format_share,
+    format_signed_percent,
 )
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
 from helm_longctx.results.boards import Board
@@ -375,7 +375,7 @@ def describe_noise(table: GroupTable) -> str:
     if table.noise is None:
         return f"The noise between runs is {table.source}."
     return (
-        f"Runs of one recipe differ by {percent(table.noise.deviation)} points"
+        f"Runs of one recipe differ by {format_percent(table.noise.deviation)} points"
         f" (standard deviation; {table.source})."
     )
 
@@ -385,9 +385,9 @@ def group_tables(table: GroupTable, name: str) -> list[Table]:
     recipes = []
     for group in table.groups:
         means = table.means[group.name]
-        spread = f"{percent(float(means.min()))} to {percent(float(means.max()))}"
+        spread = f"{format_percent(float(means.min()))} to {format_percent(float(means.max()))}"
         recipes.append(
-            [group.name, str(len(means)), percent(float(means.mean())), spread]
+            [group.name, str(len(means)), format_percent(float(means.mean())), spread]
         )
     about = (
         f"{table.questions} questions that all runs answered. {describe_noise(table)}"
@@ -402,8 +402,8 @@ def group_tables(table: GroupTable, name: str) -> list[Table]:
                 f"{pairing.one} − {pairing.other}",
                 describe_group_difference(answered),
                 format_p(pairing.adjusted) if answered.is_known else "–",
-                share(answered.run_share) if answered.is_known else "–",
-                percent(answered.smallest) if answered.is_known else "–",
+                format_share(answered.run_share) if answered.is_known else "–",
+                format_percent(answered.smallest) if answered.is_known else "–",
                 _describe_need(answered),
                 pairing.verdict,
             ]
@@ -428,10 +428,10 @@ def group_tables(table: GroupTable, name: str) -> list[Table]:
 
 def describe_group_difference(comparison: RecipeComparison) -> str:
     """Return a difference in points, with its interval if the noise between runs is known."""
-    difference = signed_percent(comparison.difference)
+    difference = format_signed_percent(comparison.difference)
     if not comparison.is_known:
         return difference
-    return f"{difference} ({format_range(comparison.low, comparison.high, signed_percent)})"
+    return f"{difference} ({format_range(comparison.low, comparison.high, format_signed_percent)})"
 
 
 def _describe_need(comparison: RecipeComparison) -> str:

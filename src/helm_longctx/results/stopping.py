@@ -191,8 +191,9 @@ def _mean_scores(
     """Return the mean over repeats of the questions that have an answer."""
     means = {}
     for key, repeats in questions.items():
-        if any(answer.score is not None for answer in repeats):
-            means[key] = mean_of(repeats)
+        mean = mean_of(repeats)
+        if not math.isnan(mean):
+            means[key] = mean
     return means
 
 

@@ -14,12 +14,12 @@ from urllib.parse import quote
 import orjson
 
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.helm.names import SUITE_NAME, is_suite_name
 from helm_longctx.runs.files import STATS, read_json, reading
 from helm_longctx.runs.shown_models import PUBLISHED
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import ADAPTER_METHOD
 from helm_longctx.tasks.publications import Published
+from helm_longctx.tasks.run_names import SUITE_NAME, is_suite_name
 from helm_longctx.writing import replace_file
 
 PAGES = "groups.json"

@@ -14,7 +14,8 @@ from itertools import count
 from typing import NamedTuple
 
 from helm_longctx.helm_api import RequestResult
-from helm_longctx.models.apis.calls import SETTLE, WorkerPool
+from helm_longctx.interruptions import seconds_to_settle
+from helm_longctx.models.apis.calls import WorkerPool
 from helm_longctx.models.apis.sending import Sender
 from helm_longctx.models.results import answer_of, failure_of
 from helm_longctx.runner.prefixes import SharedPrefix
@@ -161,7 +162,7 @@ class RequestEngine:
 
     def settle(self) -> None:
         """Wait some seconds for the requests in flight: they are paid for, and their threads write the journal."""
-        self._calls.settle(SETTLE)
+        self._calls.settle(seconds_to_settle())
 
     def close(self) -> None:
         """End the threads, each after its request."""

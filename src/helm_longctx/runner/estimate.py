@@ -41,11 +41,11 @@ from helm_longctx.runner.follow_up import most_follow_up_tokens
 from helm_longctx.runner.programs import has_programs, plan_steps
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spool import (
-    LoadedScenarios,
     Spool,
     StoredRequest,
     is_long_context,
     make_scenario,
+    scenario_key,
     store_prompts,
 )
 from helm_longctx.runs.files import STATES
@@ -210,16 +210,16 @@ def estimate_runs(
     """Estimate runs, as `estimate_run` does. The questions of runs that differ only in their models are made once."""
     by_scenario: dict[str, list[int]] = defaultdict(list)
     for number, spec in enumerate(specs):
-        by_scenario[repr(spec.scenario_spec)].append(number)
+        by_scenario[scenario_key(spec)].append(number)
     estimates: dict[int, Estimate] = {}
     for numbers in by_scenario.values():
         with (
             tempfile.TemporaryDirectory() as folder,
-            LoadedScenarios(Path(folder)) as loaded,
+            Spool(Path(folder), keeps_instances=True) as spool,
         ):
             for number in numbers:
                 estimates[number] = estimate_run(
-                    runner, specs[number], own, rate, loaded
+                    runner, specs[number], own, rate, spool
                 )
     return [estimates[number] for number in range(len(specs))]
 
@@ -229,12 +229,12 @@ def estimate_run(
     spec: RunSpec,
     own: Mapping[str, Any],
     rate: Rate,
-    loaded: LoadedScenarios | None = None,
+    spool: Spool,
 ) -> Estimate:
     """Estimate a run.
 
     Args:
-        loaded: keeps the instances for other runs of the same scenario.
+        spool: gets the prompts. Runs of the same scenario can share it.
 
     Raises:
         InputError: the run is of one of HELM's other scenarios, its data is bad, or its prompts do not fit.
@@ -247,18 +247,18 @@ def estimate_run(
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
     prices = find_prices(deployment.name, own)
     spec = with_deployments_tokenizer(spec)
-    with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
-        every = runner.adapt(spec, make_scenario(spec), spool, loaded)
+    every = runner.adapt(spec, make_scenario(spec), spool)
+    with tempfile.TemporaryDirectory() as folder:
         disk_bytes = _disk_bytes(spec, every, Path(folder))
-        # A result is of an earlier run.
-        questions = [asked for asked in every if asked.state.result is None]
-        if has_programs(questions):
-            requests = plan_steps(questions, spool)
-        else:
-            requests = questions
-        keys = prefixes.prefix_keys(request.text() for request in requests)
-        counter = load_deployment_counter(deployment.name)
-        plain = _plain_usages(deployment, requests, counter)
+    # A result is of an earlier run.
+    questions = [asked for asked in every if asked.state.result is None]
+    if has_programs(questions):
+        requests = plan_steps(questions, spool)
+    else:
+        requests = questions
+    keys = prefixes.prefix_keys(request.text() for request in requests)
+    counter = load_deployment_counter(deployment.name)
+    plain = _plain_usages(deployment, requests, counter)
     follow_ups = _follow_up_usages(requests)
     usages = _find_usages(deployment, requests, plain, keys, prices).add(follow_ups)
     judges = list(_judge_usages(spec, questions))

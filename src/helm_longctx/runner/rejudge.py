@@ -21,7 +21,6 @@ from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scen
 from helm_longctx.helm_api import Request, RequestState, RunSpec, ScenarioState
 from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.models.results import parse_result
-from helm_longctx.runner.interruptions import explain_full_disk
 from helm_longctx.runner.runner import evaluate, runner_arguments
 from helm_longctx.runner.spool import WholePromptAnnotations
 from helm_longctx.runs.files import (
@@ -43,6 +42,7 @@ from helm_longctx.tasks.entry import arguments_of, check_entry
 from helm_longctx.tasks.run_names import read_run_name
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.stored_entry import read_entry
+from helm_longctx.writing import explain_full_disk
 
 
 @dataclass(frozen=True)

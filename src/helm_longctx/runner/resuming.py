@@ -13,7 +13,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, deployment_window
 from helm_longctx.helm_api import Request, RequestResult, RunSpec
 from helm_longctx.helm_log import helm_log
-from helm_longctx.models.results import failure_of, is_output_cut, parse_result
+from helm_longctx.models.results import answer_of, parse_result
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.follow_up import follow_up, join_answers, split_answers
 from helm_longctx.runner.spool import StoredRequest
@@ -154,7 +154,7 @@ def retry_cut(
         asked = _retry(earlier_request, results[name], factor, window)
         if asked.state.result is None:
             result = again.get(request_name(asked.request, asked.digest))
-            if result and failure_of(result) is None:
+            if result and answer_of(result).is_answered:
                 asked = replace(asked, state=replace(asked.state, result=result))
         retried.append(asked)
     return retried
@@ -179,7 +179,8 @@ def _retry(
 ) -> StoredRequest:
     """Return a request with its result, or with a larger budget if the result was cut and there is room."""
     budget = 0
-    if failure_of(result) is None and is_output_cut(result):
+    answer = answer_of(result)
+    if answer.is_answered and answer.is_any_cut:
         budget = factor * asked.request.max_tokens
         if window is not None:  # the budget is as large as the window has room for
             tokens = asked.sample.prompt_tokens or estimate_tokens(asked.text())
@@ -188,11 +189,9 @@ def _retry(
         return replace(asked, state=replace(asked.state, result=result))
     request = replace(asked.request, max_tokens=budget)
     first = None
-    if asked.sample.follow_up and len(result.completions) > 1:
+    # Of two requests, only the one whose answer was cut is sent again.
+    if answer.first is not None and not answer.first.is_cut:
         first = split_answers(result)[0]
-        # Of two requests, only the one whose answer was cut is sent again.
-        if is_output_cut(first):
-            first = None
     return replace(
         asked,
         state=replace(asked.state, request=request),

@@ -44,17 +44,13 @@ from helm_longctx.helm_api import (
     Stat,
 )
 from helm_longctx.helm_log import helm_log
+from helm_longctx.interruptions import interruptible, stoppable
 from helm_longctx.locks import lock_run
 from helm_longctx.models.results import failure_of
 from helm_longctx.models.scoring import check_scoring
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.run_settings import RunSettings, settings_in_use
 from helm_longctx.runner.cache import server_digest, with_digest_cache
-from helm_longctx.runner.interruptions import (
-    explain_full_disk,
-    interruptible,
-    stoppable,
-)
 from helm_longctx.runner.prepared import (
     PreparedRun,
     WindowError,
@@ -66,7 +62,7 @@ from helm_longctx.runner.score_log import log_scores
 from helm_longctx.runner.sending import free_model, has_changed, identify, make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import (
-    LoadedScenarios,
+    RunSpools,
     Spool,
     StoredRequest,
     WholePromptAnnotations,
@@ -75,6 +71,7 @@ from helm_longctx.runner.spool import (
     check_answers,
     is_long_context,
     make_scenario,
+    scenario_key,
     store_prompts,
     whole_request,
     wrap_helm_errors,
@@ -85,6 +82,7 @@ from helm_longctx.runs.journal import NAME, SHARDS, Journal, wait_for_shards
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.records import AnswerValues, make_records, write_run
 from helm_longctx.tasks.entry import ADAPTER_METHOD
+from helm_longctx.writing import explain_full_disk
 
 
 def runner_arguments(
@@ -242,6 +240,7 @@ class LongContextRunner(Runner):
         self.strategy = strategy or Strategy()
         self.settings = settings or settings_in_use()
         self.limit = Limit(self.settings.max_cost)
+        self.spools = RunSpools(Path(self.runs_path))
         self._refused: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._is_only_run = False
@@ -268,7 +267,11 @@ class LongContextRunner(Runner):
         failure: RunnerError | None = None
         try:
             streamed = [spec for spec in whole if self.streams(spec)]
-            with self.settings.use(), self.strategy.start(self, streamed):
+            with (
+                self.settings.use(),
+                self.strategy.start(self, streamed),
+                self.spools.share_between(streamed),
+            ):
                 super().run_all(whole)
         except RunnerError as error:
             failure = error
@@ -485,7 +488,7 @@ class LongContextRunner(Runner):
                 check_scoring(sender.client, deployment, request.metric)
         journal = self.open_journal(run_spec, path)
         stops = stoppable if self.owns_process else interruptible
-        with journal, stops(journal.summary), Spool(path) as spool:
+        with journal, stops(journal.summary), self.spools.open(run_spec) as spool:
             # This comes before the data is read, because a limit needs prices.
             spending = Spending(deployment, self.limit)
             requests = self.adapt(run_spec, scenario, spool)
@@ -507,13 +510,8 @@ class LongContextRunner(Runner):
         run_spec: RunSpec,
         scenario: Scenario,
         spool: Spool,
-        loaded: LoadedScenarios | None = None,
     ) -> list[StoredRequest]:
-        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`.
-
-        Args:
-            loaded: keeps the instances for other runs of the same scenario.
-        """
+        """Make a run's requests in HELM's order, with their prompts in the spool, or raise an `InputError`."""
         folder = get_scenario_cache_path(self.output_path, scenario.name)
         adapter = AdapterFactory.get_adapter(
             run_spec.adapter_spec, self.tokenizer_service
@@ -527,9 +525,8 @@ class LongContextRunner(Runner):
         with helm_log.block("prompts"):
             if isinstance(scenario, LongContextScenario):
                 instances = scenario.iter_instances(folder)
-                if loaded is not None:
-                    instances = loaded.load(run_spec, instances)
-                requests = adapt(instances, **options)
+                stored = spool.load(scenario_key(run_spec), instances)
+                requests = adapt(stored, **options)
                 root = scenario_root(folder)
                 run_path = self.run_path(run_spec)
                 files.write_data(run_path, describe_files(scenario.entry.sources, root))

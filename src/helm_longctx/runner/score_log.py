@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from helm_longctx.documents.numbers import MARK, format_range, percent
+from helm_longctx.documents.numbers import MARK, format_percent, format_range
 from helm_longctx.errors import InputError
 from helm_longctx.helm_log import helm_log
 from helm_longctx.results.comparability import GENERATED, SHARES, describe
-from helm_longctx.results.reading import read_run
+from helm_longctx.results.reading import Result, read_run
 from helm_longctx.results.statistics.intervals import mean_of_means
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.runs.files import STATS, read_run_spec
@@ -44,12 +44,12 @@ def _row(run: Path) -> str:
         [result.interval for result in scored],
         [result.clusters_of() for result in scored],
     )
-    text = percent(mean.mean) if scored else "none"
+    text = format_percent(mean.mean) if scored else "none"
     ends = format_range(mean.low, mean.high) if scored else ""
     generated = []
     for result in results:
         generated += [caveat for caveat in result.caveats if caveat.kind == GENERATED]
-    reasons = "; ".join(filter(None, [*describe(generated), find_reasons(run)]))
+    reasons = "; ".join([*describe(generated), *_describe_oddities(results)])
     return f"{text:<5}  {ends:<13}  {mean.n:>9}  {failed:>6}  {run.name}{f'  {MARK} {reasons}' if reasons else ''}"
 
 
@@ -59,9 +59,13 @@ def find_reasons(run: Path) -> str:
     Raises an `InputError` if a file of the run is damaged.
     """
     results = read_run(run, read_run_spec(run), BENCHMARKS)
+    return "; ".join(_describe_oddities(results))
+
+
+def _describe_oddities(results: Sequence[Result]) -> list[str]:
     # Failed requests have a column of their own.
     kinds = set(SHARES) - set(FAILURES)
     caveats = []
     for result in results:
         caveats += [caveat for caveat in result.caveats if caveat.kind in kinds]
-    return "; ".join(describe(caveats))
+    return describe(caveats)

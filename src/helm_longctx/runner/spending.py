@@ -4,7 +4,7 @@ from collections import Counter
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
-from helm_longctx.helm.registry import find_client_arguments
+from helm_longctx.helm.style import find_client_arguments
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.scoring import count_texts, input_tokens
 from helm_longctx.run_settings import MAX_COST, PRICES

@@ -71,14 +71,20 @@ _HELMS_ENTRIES = "helm.benchmark.run_specs.long_context_run_specs"
 
 
 class Spool:
-    """An unnamed file on a folder's disk that holds each text once. The system removes it when the process ends."""
+    """An unnamed file on a folder's disk that holds each text once. The system removes it when the process ends.
 
-    def __init__(self, folder: Path):
+    Args:
+        keeps_instances: whether the instances of a scenario, without their texts, are kept for further runs of it.
+    """
+
+    def __init__(self, folder: Path, keeps_instances: bool = False):
         # There is no buffer: what a full disk did not take must not move the texts that are added later.
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  # closed by __exit__
         self._places: dict[str, tuple[int, int]] = {}
         self._end = 0
         self._lock = Lock()
+        self._keeps_instances = keeps_instances
+        self._scenarios: dict[str, list[Instance]] = {}
 
     def __enter__(self) -> Spool:
         return self
@@ -117,6 +123,20 @@ class Spool:
         return os.pread(self._file.fileno(), size, start).decode(
             "utf-8", "surrogatepass"
         )
+
+    def load(self, scenario: str, instances: Iterable[Instance]) -> list[Instance]:
+        """Return the instances of a scenario, whose prompts are in the spool.
+
+        Args:
+            scenario: identifies it; see `scenario_key`.
+            instances: they are read only if the spool does not have this scenario.
+        """
+        stored = self._scenarios.get(scenario)
+        if stored is None:
+            stored = _store_instances(instances, self)
+            if self._keeps_instances:
+                self._scenarios[scenario] = stored
+        return stored
 
 
 @dataclass(frozen=True)
@@ -185,8 +205,72 @@ class StoredRequest:
         )
 
 
+def scenario_key(spec: RunSpec) -> str:
+    """Return what runs have in common whose scenarios have the same instances."""
+    return repr(spec.scenario_spec)
+
+
+class RunSpools:
+    """Gives runs their spools. Runs of one scenario that follow each other can share one.
+
+    The scenario's data is then read or generated once, and there is one copy of each prompt. There is never more than
+    one scenario on the disk.
+    """
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._shares = False
+        self._kept: tuple[str, Spool] | None = None
+
+    @contextmanager
+    def share_between(self, specs: Sequence[RunSpec]) -> Iterator[None]:
+        """Let the runs in the block share spools, if several of them have one scenario. Blocks can be in each other."""
+        if self._shares:
+            yield
+            return
+        keys = {scenario_key(spec) for spec in specs}
+        self._shares = len(keys) < len(specs)
+        try:
+            yield
+        finally:
+            self._shares = False
+            self._give_up()
+
+    @contextmanager
+    def open(self, spec: RunSpec) -> Iterator[Spool]:
+        """Yield the spool of a run."""
+        key = scenario_key(spec)
+        spool = self._take(key)
+        if spool is None:
+            spool = Spool(self._folder, keeps_instances=self._shares)
+        try:
+            yield spool
+        finally:
+            self._give_up()
+            if self._shares:
+                self._kept = key, spool
+            else:
+                spool.close()
+
+    def _take(self, key: str) -> Spool | None:
+        """Return the spool that is kept, if it has the scenario. Another one is given up."""
+        if self._kept is None:
+            return None
+        kept_key, spool = self._kept
+        if kept_key != key:
+            self._give_up()
+            return None
+        self._kept = None
+        return spool
+
+    def _give_up(self) -> None:
+        if self._kept is not None:
+            self._kept[1].close()
+        self._kept = None
+
+
 def adapt(
-    instances: Iterator[Instance],
+    stored: list[Instance],
     adapter: Adapter,
     parallelism: int,
     spool: Spool,
@@ -194,15 +278,17 @@ def adapt(
 ) -> list[StoredRequest]:
     """Make the requests of the selected instances in HELM's order, with their prompts in the spool.
 
+    Args:
+        stored: the instances, whose prompts are in the spool.
+
     Raises a `TooLongError` if prompts are too long, and the run entry has `truncation=error`.
     """
-    # From here on only one batch of whole prompts is in memory at a time.
-    stored = _store_instances(instances, spool)
     stored = _draw_instances(stored, adapter.adapter_spec)
     prompts = (spool.get(_name(instance)) for instance in stored)
     stored = [stored[number] for number in select(len(stored), prompts)]
     requests: list[StoredRequest] = []
     excess: list[tuple[str, int]] = []
+    # Only one batch of whole prompts is in memory at a time.
     for start in range(0, len(stored), parallelism):
         batch = stored[start : start + parallelism]
         whole = [_read_instance(instance, spool) for instance in batch]
@@ -236,31 +322,6 @@ def _read_instance(instance: Instance, spool: Spool) -> Instance:
     return replace(
         instance, input=with_text(instance.input, spool.get(_name(instance)))
     )
-
-
-class LoadedScenarios:
-    """The instances of scenarios on disk, which several runs of one scenario need.
-
-    A scenario's data is read or generated once, whatever the number of its runs.
-    """
-
-    def __init__(self, folder: Path):
-        self._spool = Spool(folder)
-        self._stored: dict[str, list[Instance]] = {}
-
-    def __enter__(self) -> LoadedScenarios:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._spool.close()
-
-    def load(self, spec: RunSpec, instances: Iterable[Instance]) -> Iterator[Instance]:
-        """Yield the instances of a run's scenario. `instances` is read only if no run with this scenario was before."""
-        scenario = repr(spec.scenario_spec)
-        if scenario not in self._stored:
-            self._stored[scenario] = _store_instances(instances, self._spool)
-        for instance in self._stored[scenario]:
-            yield _read_instance(instance, self._spool)
 
 
 def _draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instance]:

@@ -287,18 +287,13 @@ class Record:
 
 def _make_result(answer: Answer) -> dict[str, Any]:
     """Return HELM's result of an answer, as it is in most request states."""
-    completion: dict[str, Any] = {"text": answer.output, "logprob": 0, "tokens": []}
-    if answer.finish_reason:
-        completion["finish_reason"] = {"reason": answer.finish_reason}
-    if answer.thinking is not None:
-        completion["thinking"] = {"text": answer.thinking}
-    earlier = []
-    for text in answer.earlier:
-        earlier.append({"text": text, "logprob": 0, "tokens": []})
+    completions = [_make_completion(answer)]
+    if answer.first is not None:
+        completions.append(_make_completion(answer.first))
     result = {
         "success": answer.failure is None,
         "embedding": [],
-        "completions": [completion, *earlier],
+        "completions": completions,
         "cached": answer.is_cached,
         "facts": {"sent": {}, **answer.facts_to_json()},
     }
@@ -307,6 +302,15 @@ def _make_result(answer: Answer) -> dict[str, Any]:
     if answer.error:
         result["error"] = answer.error
     return result
+
+
+def _make_completion(answer: Answer) -> dict[str, Any]:
+    completion: dict[str, Any] = {"text": answer.output, "logprob": 0, "tokens": []}
+    if answer.finish_reason:
+        completion["finish_reason"] = {"reason": answer.finish_reason}
+    if answer.thinking is not None:
+        completion["thinking"] = {"text": answer.thinking}
+    return completion
 
 
 def _read_answer(result: Mapping[str, Any] | None) -> Answer:

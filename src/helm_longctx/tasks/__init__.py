@@ -23,7 +23,12 @@ from helm_longctx.tasks.benchmark import (
 )
 from helm_longctx.tasks.generated_text import draw_lines, insert_lines
 from helm_longctx.tasks.judgement import Judgement
-from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
+from helm_longctx.tasks.lengths import (
+    INPUT_TOKENS,
+    STANDARD,
+    Axis,
+    sizes_in_tokens,
+)
 from helm_longctx.tasks.methods.memory import make_memory_method
 from helm_longctx.tasks.methods.method import Method, Question
 from helm_longctx.tasks.prompt import (
@@ -59,5 +64,5 @@ __all__ = [
     "Question", "Reasoning", "Release", "ReleaseFile", "RenderedPrompt", "RepositoryFolder", "ScorerInput", "Settings",
     "Shape", "Task", "Template", "Terms", "Types", "Variant", "WebFile", "WheelFile", "are_all", "draw_lines",
     "insert_lines", "is_number", "is_text", "is_whole", "make_memory_method", "read_benchmark", "read_errata",
-    "task_fields",
+    "sizes_in_tokens", "task_fields",
 ]  # fmt: skip

@@ -193,7 +193,8 @@ class AnswerFacts:
         for name, value in values.items():
             if name not in cls.__dataclass_fields__:
                 continue
-            read = _READERS.get(name)
+            # The first answer of a whole answer is a whole one, too.
+            read = cls.from_json if name == "first" else _READERS.get(name)
             if read is None or value is None:
                 known[name] = value
             else:
@@ -213,7 +214,7 @@ class AnswerFacts:
         for name in _field_names(kind):
             value = getattr(self, name)
             if value is not None and value != {}:
-                plain[name] = _to_plain(value)
+                plain[name] = _to_plain(value, kind)
         return plain
 
 
@@ -232,17 +233,18 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 _PLAIN = frozenset((str, float, int, bool, dict))
 
 
-def _to_plain(value: Any) -> Any:
+def _to_plain(value: Any, kind: type[AnswerFacts]) -> Any:
+    """Return a value as plain data; of answers only the fields of a kind."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Failure):
         return value.value
     if isinstance(value, AnswerFacts):
-        return value.to_json()
+        return value._list_known(kind)
     if isinstance(value, tuple | list):
-        return [_to_plain(part) for part in value]
+        return [_to_plain(part, kind) for part in value]
     if isinstance(value, Usage | Steps | ToolCall):
-        return {name: _to_plain(part) for name, part in vars(value).items()}
+        return {name: _to_plain(part, kind) for name, part in vars(value).items()}
     return value
 
 
@@ -254,8 +256,6 @@ _READERS: dict[str, Any] = {
     "windows": lambda windows: tuple(map(Window._make, windows)),
     "key_tokens": KeyTokens._make,
     "distributions": make_distributions,
-    "first": AnswerFacts.from_json,
-    "earlier": tuple,
 }
 """What makes the values of fields from plain data."""
 
@@ -273,7 +273,7 @@ class Answer(AnswerFacts):
         error: the message of a request without an answer.
         seconds: how long the request took.
         is_cached: whether the answer is from the request cache.
-        earlier: the outputs of the requests before the last one, whose answer is scored.
+        first: the answer to the first of two requests. It is not the one that is scored.
     """
 
     output: str = ""
@@ -282,7 +282,7 @@ class Answer(AnswerFacts):
     error: str = ""
     seconds: float | None = None
     is_cached: bool = False
-    earlier: tuple[str, ...] = ()
+    first: Answer | None = None
 
     @cached_property
     def _split(self) -> SplitOutput:
@@ -323,6 +323,11 @@ class Answer(AnswerFacts):
         The token limit ended it, or the reasoning is open: some servers say `stop` when they cut.
         """
         return ending_of(self.finish_reason) is Ending.CUT or self.has_open_reasoning
+
+    @property
+    def is_any_cut(self) -> bool:
+        """Whether the answer, or that to the first of two requests, has no end."""
+        return self.is_cut or (self.first is not None and self.first.is_cut)
 
     @property
     def is_empty(self) -> bool:

@@ -28,7 +28,6 @@ from helm_longctx.data.tables import read_table
 from helm_longctx.data.yaml_files import parse_package_yaml
 from helm_longctx.tasks.lengths import (
     INPUT_TOKENS,
-    STANDARD,
     Axis,
     length_label,
     parse_length,
@@ -383,14 +382,6 @@ class Benchmark:
         """All lengths at which some task has a size, ascending."""
         sizes: set[int] = set()
         return sorted(sizes.union(*(task.sizes for task in self.tasks)))
-
-    @cached_property
-    def known_lengths(self) -> list[int]:
-        """The lengths of all tasks, and the standard lengths within the range of those that exist at any length."""
-        lengths = set(self.lengths)
-        if self.axis and any(task.any_length for task in self.tasks):
-            lengths.update(filter(self.axis.contains, STANDARD.values()))
-        return sorted(lengths)
 
     def lengths_of(self, task: Task) -> list[int]:
         """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""

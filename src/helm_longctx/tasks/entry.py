@@ -397,17 +397,44 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     for key in arguments:
         if key not in names:
             raise _unknown_argument(name, key, arguments[key], names)
-    tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
-    if len(tasks) == 1 and tasks[0].short_name == arguments.get(
-        benchmark.task_argument
-    ):
+    named = arguments.get(benchmark.task_argument)
+    tasks = _tasks(benchmark, name, named)
+    if len(tasks) == 1 and tasks[0].short_name == named:
         # Both names of a task make the same run.
         arguments = {**arguments, benchmark.task_argument: tasks[0].argument}
     length = _read_length(benchmark, name, arguments.get("length"), tasks)
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple([task for task in tasks if task.exists_at(length)])
-    # An argument is allowed if some tasks of a category take it, and then applies to these. `check_method` checks the
-    # arguments of methods.
+    _check_allowed(benchmark, name, arguments, tasks)
+    method = check_method(benchmark, name, arguments, tasks)
+    values = _read_values(benchmark, name, arguments, tasks)
+    of_method = {}
+    for key, default in (method.arguments if method else {}).items():
+        of_method[key] = values.pop(key, default)
+    entry = Entry(
+        benchmark=benchmark,
+        name=name,
+        tasks=tasks,
+        settings=Settings(
+            length,
+            request=_take_request(name, values, tasks),
+            method_arguments=of_method,
+            **values,
+        ),
+        arguments=arguments,
+    )
+    if entry.metric:
+        _check_given_texts(entry)
+    return entry
+
+
+def _check_allowed(
+    benchmark: Benchmark,
+    name: str,
+    arguments: Mapping[str, Any],
+    tasks: tuple[Task, ...],
+) -> None:
+    """Raise an `InputError` for an argument that none of the tasks takes. `check_method` checks those of methods."""
     allowed = _list_arguments(benchmark, tasks)
     for key in arguments:
         if key not in (*allowed, "method", *METHOD_ARGUMENTS):
@@ -418,53 +445,55 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
                 f" choose from {', '.join(allowed)}",
                 argument=key,
             )
-    method = check_method(benchmark, name, arguments, tasks)
+
+
+def _read_values(
+    benchmark: Benchmark,
+    name: str,
+    arguments: Mapping[str, Any],
+    tasks: tuple[Task, ...],
+) -> dict[str, Any]:
+    """Return the checked values of the arguments that are given. An argument of None is not given."""
     limits = [task.most_samples for task in tasks if task.most_samples is not None]
-    most = min(limits, default=_LARGEST_NUMBER)
-    protocols = tuple(
-        dict.fromkeys(protocol for task in tasks for protocol in task.variants)
-    )
-    scorers = tuple(dict.fromkeys(scorer for task in tasks for scorer in task.scorers))
+    protocols: dict[str, None] = {}
+    scorers: dict[str, None] = {}
+    for task in tasks:
+        protocols |= dict.fromkeys(task.variants)
+        scorers |= dict.fromkeys(task.scorers)
     readers = {
         **_READERS,
-        "num_samples": _whole(1, most),
-        "protocol": _one_of(protocols),
-        "scorer": _one_of(scorers),
+        "num_samples": _whole(1, min(limits, default=_LARGEST_NUMBER)),
+        "protocol": _one_of(tuple(protocols)),
+        "scorer": _one_of(tuple(scorers)),
     }
-    # An argument of None is not given.
-    given = {}
-    for k in _READERS:
-        if arguments.get(k) is not None:
-            given[k] = arguments[k]
-    if given.get(benchmark.task_argument, GIVEN_TEXTS[0]) not in GIVEN_TEXTS:
-        del given[benchmark.task_argument]  # it names a task
     values = {}
-    for k, value in given.items():
-        values[k] = readers[k](name, k, value)
-    own = {}
-    for key, default in (method.arguments if method else {}).items():
-        own[key] = values.pop(key, default)
+    for key in _READERS:
+        value = arguments.get(key)
+        if value is None:
+            continue
+        if key == benchmark.task_argument and value not in GIVEN_TEXTS:
+            continue  # it names a task
+        values[key] = readers[key](name, key, value)
+    return values
+
+
+def _take_request(
+    name: str, values: dict[str, Any], tasks: tuple[Task, ...]
+) -> RequestSettings:
+    """Take out of the values what every request shares. Raises an `InputError` if the tasks have another metric."""
     only = tasks[0].metric
     fitting = PERPLEXITIES if only in PERPLEXITIES else (only,)
     if values.setdefault("metric", only) not in fitting and only != "score":
         raise bad_argument(name, "metric", values["metric"], fitting)
-    sampling = Sampling(**{key: values.pop(key) for key in SAMPLING if key in values})
+    sampling = {}
+    for key in SAMPLING:
+        if key in values:
+            sampling[key] = values.pop(key)
     of_requests = {}
     for key in _OF_REQUESTS:
         if key in values:
             of_requests[key] = values.pop(key)
-    request = RequestSettings(**of_requests, sampling=sampling)
-    settings = Settings(length, **values, request=request, method_arguments=own)
-    entry = Entry(
-        benchmark=benchmark,
-        name=name,
-        tasks=tasks,
-        settings=settings,
-        arguments=arguments,
-    )
-    if entry.metric:
-        _check_given_texts(entry)
-    return entry
+    return RequestSettings(**of_requests, sampling=Sampling(**sampling))
 
 
 def _check_given_texts(entry: Entry) -> None:

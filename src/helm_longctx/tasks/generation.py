@@ -321,6 +321,16 @@ def read_words(name: str) -> list[str]:
     return [word.rstrip() for word in text.splitlines()]
 
 
+@cache
+def plain_words(kind: str) -> list[str]:
+    """Return the words of a kind, `adjective` or `noun`, of wonderwords that have only lower-case letters, sorted."""
+    chosen = set()
+    for word in " ".join(read_words(f"{kind}list.txt")).split():
+        if word.isascii() and word.isalpha() and word.islower():
+            chosen.add(word)
+    return sorted(chosen)
+
+
 def all_words() -> list[str]:
     """Return the nouns, adjectives and verbs of wonderwords, sorted."""
     names = ("nounlist.txt", "adjectivelist.txt", "verblist.txt")

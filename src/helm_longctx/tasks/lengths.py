@@ -1,6 +1,7 @@
 """Lengths: what they count, and their notation (`8k`, `0.5k`, `131072`, `1m`, `0k`)."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +11,12 @@ STANDARD = {f"{k}k": k * 1024 for k in (4, 8, 16, 32, 64, 128, 256, 512)} | {
     "1m": 1024 * 1024
 }
 """The usual lengths, by label. Tables, run-entry files and leaderboards use these."""
+
+
+def sizes_in_tokens(lengths: Iterable[int] = STANDARD.values()) -> dict[int, int]:
+    """Return the sizes of a task that has as many tokens as the length says: each length by itself."""
+    return {length: length for length in lengths}
+
 
 SMALLEST = 250
 LARGEST = 16 * 1024**2

@@ -1,7 +1,7 @@
 """The statistics of a run: their names and meaning, and the scores that each average is made of."""
 
 from functools import cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.benchmark import Benchmark
@@ -12,15 +12,40 @@ from helm_longctx.tasks.task import MAIN_METRIC, Task
 DEPTHS = (0, 20, 40, 60, 80, 100)
 """Depths, in percent, at which scores are reported. An instance counts at the nearest depth."""
 
-CONDITIONS: dict[str, tuple[str, str, bool | None]] = {
-    row["name"]: (
-        row["title"],
-        row["description"],
-        {"yes": True, "no": False}.get(row["lower_is_better"]),
-    )
-    for row in read_table(__package__, "conditions.csv")
-}
-"""Statistics about a run that are not scores: from name to title, description, and whether lower is better."""
+
+_LOWER_IS_BETTER = {"yes": True, "no": False, "": None}
+
+
+class _RunStatistic(NamedTuple):
+    """What a statistic of runs means.
+
+    Args:
+        lower_is_better: None if neither is better.
+    """
+
+    title: str
+    description: str
+    lower_is_better: bool | None
+    unit: Literal["share", "tokens", "number", "nats"]
+
+
+def _read_statistics(file: str) -> dict[str, _RunStatistic]:
+    statistics = {}
+    for row in read_table(__package__, file):
+        statistics[row["name"]] = _RunStatistic(
+            title=row["title"],
+            description=row["description"],
+            lower_is_better=_LOWER_IS_BETTER[row["lower_is_better"]],
+            unit=row["unit"],  # type: ignore[arg-type]
+        )
+    return statistics
+
+
+CONDITIONS = _read_statistics("conditions.csv")
+"""Statistics about a run that are not scores."""
+
+LIKELIHOODS = _read_statistics("likelihoods.csv")
+"""Statistics of runs that score given texts."""
 
 MEAN_LOGPROB = "token_logprob"
 """The mean log-probability of a token, in nats."""
@@ -36,52 +61,6 @@ KEY_LOGPROB = "key_logprob"
 
 KEY_TOKENS = "key_tokens"
 """The number of a text's key tokens."""
-
-_OF_ANSWERS = {
-    f"{name}{end}": (f"{title}{when_title}", f"{about}{when}, in nats.", False)
-    for name, title, about in (
-        (
-            MEAN_LOGPROB,
-            "Log-probability of a token",
-            "Mean log-probability of the tokens of the best gold answer",
-        ),
-        (
-            ANSWER_LOGPROB,
-            "Log-probability of an answer",
-            "Log-probability of the most likely gold answer",
-        ),
-        (
-            "any_answer_logprob",
-            "Log-probability of any answer",
-            "Logarithm of the sum of the gold answers' probabilities",
-        ),
-    )
-    for end, when_title, when in (
-        ("", "", " given the whole prompt"),
-        (
-            "_without_context",
-            " without context",
-            " given the prompt without its context",
-        ),
-        (
-            "_gain",
-            ": gain",
-            " given the whole prompt, minus the same without its context",
-        ),
-    )
-}
-"""Statistics of runs with `metric=likelihood`; see `CONDITIONS`."""
-
-LIKELIHOODS = {
-    **_OF_ANSWERS,
-    KEY_LOGPROB_SUM: (
-        "Log-probability of key tokens",
-        "Sum of the log-probabilities of a text's key tokens (LongPPL), in nats.",
-        False,
-    ),
-}
-"""Statistics of runs that score given texts; see `CONDITIONS`."""
-
 
 SCORE_NAMES = {
     "": "score",
@@ -115,19 +94,6 @@ FAILURES = ("request_too_long", "request_refused", "request_failed")
 """Statistics that count requests without an answer."""
 
 
-PLAIN_NUMBERS = (
-    *MEASURED,
-    "jury_alpha",
-    "cost",
-    "price_date",
-    "num_instances",
-    "requests",
-    "compactions",
-    "fact_compactions",
-)
-"""Conditions that are neither shares nor numbers of tokens."""
-
-
 def is_log_probability(name: str) -> bool:
     """Whether a statistic is a log-probability, in nats."""
     return read_statistic(name).metric in LIKELIHOODS
@@ -138,7 +104,7 @@ def is_share(benchmark: Benchmark, name: str) -> bool:
     if is_log_probability(name):
         return False
     if name in CONDITIONS:
-        return name not in PLAIN_NUMBERS and not name.endswith("_tokens")
+        return CONDITIONS[name].unit == "share"
     return all(
         metric.range == (0.0, 1.0)
         for metric in benchmark.metrics
@@ -175,39 +141,37 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     headline = (
         "The task's official headline metric; of several tasks the unweighted mean."
     )
-    of_tasks = []
+    fields = [_field(MAIN_METRIC, "Score", headline, False)]
     for task in benchmark.tasks:
-        description = f"{task.title}: {headline_text(task)}."
-        of_tasks.append(
-            (task_score(task.name), task.title, description, False, "Score")
-        )
-    of_metrics = []
+        about = f"{task.title}: {headline_text(task)}."
+        field = _field(task_score(task.name), task.title, about, False)
+        fields.append({**field, "short_display_name": "Score"})
     for metric in benchmark.metrics:
-        about = (metric.name, metric.title, metric.description, metric.lower_is_better)
-        of_metrics.append(about)
-    of_depths = []
-    for depth in DEPTHS:
-        title = f"Score at depth {depth} %"
-        description = f"{headline} Evidence at {depth} % of the context."
-        of_depths.append(
-            (depth_score(depth), title, description, False, f"@ {depth} %")
+        fields.append(
+            _field(
+                metric.name, metric.title, metric.description, metric.lower_is_better
+            )
         )
-    of_runs = [(name, *about) for name, about in {**LIKELIHOODS, **CONDITIONS}.items()]
-    names = (
-        "name",
-        "display_name",
-        "description",
-        "lower_is_better",
-        "short_display_name",
-    )
-    rows = [
-        (MAIN_METRIC, "Score", headline, False),
-        *of_tasks,
-        *of_metrics,
-        *of_depths,
-        *of_runs,
-    ]
-    return [dict(zip(names, row, strict=False)) for row in rows]
+    for depth in DEPTHS:
+        about = f"{headline} Evidence at {depth} % of the context."
+        field = _field(depth_score(depth), f"Score at depth {depth} %", about, False)
+        fields.append({**field, "short_display_name": f"@ {depth} %"})
+    for name, of_run in {**LIKELIHOODS, **CONDITIONS}.items():
+        fields.append(
+            _field(name, of_run.title, of_run.description, of_run.lower_is_better)
+        )
+    return fields
+
+
+def _field(
+    name: str, title: str, description: str, lower_is_better: bool | None
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "display_name": title,
+        "description": description,
+        "lower_is_better": lower_is_better,
+    }
 
 
 @cache

@@ -22,6 +22,7 @@ class Output:
         group: the name of what the example shares with others of its task; see `Example.group`.
         notes: the judges' annotations, by the name of the annotator. Empty if there was no judge.
         is_generated: whether this package made the question in place of the benchmark's own.
+        location: where it stands, such as `file: row 3`. Errors start with it.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Output:
     depth: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     is_generated: bool = False
+    location: str = ""
 
 
 def make_jury(
@@ -68,13 +70,11 @@ class OutputRun:
 
     Args:
         model: the model's name in the file. Empty if the file has none.
-        locations: where each output stands, such as `file: row 3`. Errors start with it.
     """
 
     entry: str
     model: str
     outputs: Sequence[Output]
-    locations: Sequence[str]
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """The marks with which models set their reasoning apart from their answer, and the split of an output at them.
 
-All parts of the package that need an answer use this table: runs, imports, `score`, judges' own replies, methods and
-local models. A mark counts at the beginning of an output, where chat templates and the parsers of servers expect it.
-A plain answer that quotes a mark somewhere else stays as it is.
+All parts of the package that need an answer use the marks in `reasoning_marks.yaml`: runs, imports, `score`, judges' own
+replies, methods and local models. A mark counts at the beginning of an output, where chat templates and the parsers of
+servers expect it. A plain answer that quotes a mark somewhere else stays as it is.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from importlib import resources
+from typing import Any, Literal
+
+from helm_longctx.data.yaml_files import parse_package_yaml
 
 
 @dataclass(frozen=True)
@@ -35,347 +38,30 @@ class Marks:
     is_markup: bool = False
 
 
-_VLLM = "vLLM: vllm/reasoning/"
-_SGLANG = "SGLang: python/sglang/srt/parser/reasoning_parser.py, "
-_LLAMA = "llama.cpp: models/templates/"
+def _read_data() -> dict[str, Any]:
+    path = resources.files("helm_longctx") / "tasks/reasoning_marks.yaml"
+    data: dict[str, Any] = parse_package_yaml(path.read_text(encoding="utf-8"))
+    return data
 
-_THINK = Marks(
-    family="DeepSeek, Qwen, GLM, Nemotron, EXAONE 4, Ernie, Step, MiniMax M1 and M2,"
-    " Kimi K2, Granite 3.3, OLMo 3",
-    opening="<think>",
-    closing="</think>",
-    # HELMET's eval.py:105 knows these marks, too.
-    source=f"{_VLLM}deepseek_r1_reasoning_parser.py; {_SGLANG}DeepSeekR1Detector",
-    is_prefilled=True,
-)
-"""The only marks that the official code of a benchmark knows: the last closing mark counts, wherever it is."""
 
-HARMONY = Marks(
-    family="gpt-oss",
-    opening="<|channel|>analysis<|message|>",
-    closing="<|end|>",
-    source=f"openai/harmony; {_SGLANG}GptOssDetector; ggml-org/llama.cpp#15181",
-)
-"""The first of the messages of gpt-oss. Each has a channel, and the answer is in the channel `final`."""
+_DATA = _read_data()
 
-BARE_HARMONY = Marks(
-    family="gpt-oss without special tokens",
-    opening="analysis",
-    closing="assistantfinal",
-    source="TensorRT-LLM#9256, mlx-lm#1867, olmo-eval#398",
-)
-"""What is left of them where a server or a tokenizer drops special tokens."""
-
-TABLE = (
-    _THINK,
-    HARMONY,
-    BARE_HARMONY,
-    Marks(
-        family="Gemma 4",
-        opening="<|channel>",
-        closing="<channel|>",
-        source=f"{_VLLM}gemma4_utils.py; {_SGLANG}Gemma4Detector; {_LLAMA}gemma4.jinja",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Mistral",
-        opening="[THINK]",
-        closing="[/THINK]",
-        source=f"{_VLLM}mistral_reasoning_parser.py; {_SGLANG}MistralDetector",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Kimi",
-        opening="◁think▷",
-        closing="◁/think▷",
-        source=f"{_SGLANG}KimiDetector",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Kimi K3",
-        opening="<|open|>think<|sep|>",
-        closing="<|close|>think<|sep|>",
-        source=f"{_SGLANG}KimiK3Detector; {_LLAMA}Kimi-K3.jinja",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Kimi K3",
-        opening="<|open|>response<|sep|>",
-        closing="<|close|>response<|sep|>",
-        source=f"{_SGLANG}KimiK3Detector; {_LLAMA}Kimi-K3.jinja",
-        part="answer",
-    ),
-    Marks(
-        family="Seed",
-        opening="<seed:think>",
-        closing="</seed:think>",
-        source=f"{_VLLM}seedoss_reasoning_parser.py; {_LLAMA}ByteDance-Seed-OSS.jinja",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="MiniMax M3",
-        opening="<mm:think>",
-        closing="</mm:think>",
-        source=f"{_VLLM}minimax_m3_reasoning_parser.py; {_SGLANG}MiniMaxM3Detector",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Hunyuan 3",
-        opening="<think:opensource>",
-        closing="</think:opensource>",
-        source=f"{_VLLM}hy_v3_reasoning_parser.py; {_SGLANG}HunyuanDetector",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Hunyuan A13B, and models trained with the template of DeepSeek-R1-Zero",
-        opening="<answer>",
-        closing="</answer>",
-        source=f"{_VLLM}hunyuan_a13b_reasoning_parser.py; template in the paper of DeepSeek-R1",
-        part="answer",
-        is_markup=True,
-    ),
-    Marks(
-        family="Ernie 4.5",
-        opening="<response>",
-        closing="</response>",
-        source=f"{_VLLM}ernie45_reasoning_parser.py",
-        part="answer",
-        is_markup=True,
-    ),
-    Marks(
-        family="GLM-4.1V, GLM-4.5V",
-        opening="<|begin_of_box|>",
-        closing="<|end_of_box|>",
-        source="zai-org/GLM-V: README.md and examples/gui-agent/glm-41v/gui_agent_41v.py",
-        part="answer",
-    ),
-    Marks(
-        family="Marco-o1",
-        opening="<Thought>",
-        closing="</Thought>",
-        source="AIDC-AI/Marco-o1: data/CoT_demo.json",
-    ),
-    Marks(
-        family="Marco-o1",
-        opening="<Output>",
-        closing="</Output>",
-        source="AIDC-AI/Marco-o1: data/CoT_demo.json",
-        part="answer",
-        is_markup=True,
-    ),
-    Marks(
-        family="Reflection",
-        opening="<output>",
-        closing="</output>",
-        source="system prompt of mattshumer/Reflection-Llama-3.1-70B",
-        part="answer",
-        is_markup=True,
-    ),
-    Marks(
-        family="s1",
-        opening="<|im_start|>think",
-        closing="<|im_start|>answer",
-        source="simplescaling/s1: data/tokenization.py",
-    ),
-    Marks(
-        family="PLaMo 3",
-        opening="<|plamo:begin_think:plamo|>",
-        closing="<|plamo:end_think:plamo|>",
-        source=f"{_VLLM}plamo3_reasoning_parser.py",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="LongCat",
-        opening="<longcat_think>",
-        closing="</longcat_think>",
-        source=f"{_VLLM}longcat_reasoning_parser.py; template of"
-        " meituan-longcat/LongCat-Flash-Thinking",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="EXAONE Deep",
-        opening="<thought>",
-        closing="</thought>",
-        source="LG-AI-EXAONE/EXAONE-Deep: README.md",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="models asked for <thinking>, such as those tuned on Claude's form",
-        opening="<thinking>",
-        closing="</thinking>",
-        source="llama.cpp: common/chat-parser.cpp; Anthropic's guide to chain-of-thought prompts",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Reka, and tunings on GRPO's usual format",
-        opening="<reasoning>",
-        closing="</reasoning>",
-        source="model card of RekaAI/reka-flash-3",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Cohere",
-        opening="<|START_THINKING|>",
-        closing="<|END_THINKING|>",
-        source=f"{_VLLM}cohere_command_reasoning_parser.py; {_SGLANG}CohereCommand4Detector",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Cohere Command R7B and A",
-        opening="<|START_RESPONSE|>",
-        closing="<|END_RESPONSE|>",
-        source=f"{_LLAMA}CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja",
-        part="answer",
-    ),
-    Marks(
-        family="Cohere Command 4",
-        opening="<|START_TEXT|>",
-        closing="<|END_TEXT|>",
-        source=f"{_SGLANG}CohereCommand4Detector",
-        part="answer",
-    ),
-    Marks(
-        family="Apertus",
-        opening="<|inner_prefix|>",
-        closing="<|inner_suffix|>",
-        source=f"{_VLLM}apertus_reasoning_parser.py; {_SGLANG}Apertus2509Detector",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Granite 3.2",
-        opening="Here is my thought process:",
-        closing="Here is my response:",
-        source=f"{_VLLM}granite_reasoning_parser.py",
-    ),
-    Marks(
-        family="Granite 3.2, quantized",
-        opening="Here's my thought process:",
-        closing="Here's my response:",
-        source=f"{_VLLM}granite_reasoning_parser.py",
-    ),
-    Marks(
-        family="Apriel",
-        opening="Here are my reasoning steps:",
-        closing="[BEGIN FINAL RESPONSE]",
-        source=f"{_LLAMA}Apriel-1.6-15b-Thinker-fixed.jinja",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="Solar Open",
-        opening="<|think|>",
-        closing="<|end|>",
-        source="llama.cpp: common/chat.cpp; template of upstage/Solar-Open-100B",
-    ),
-    Marks(
-        family="Solar Open",
-        opening="<|begin|>assistant<|content|>",
-        closing="<|end|>",
-        source="llama.cpp: common/chat.cpp; template of upstage/Solar-Open-100B",
-        part="answer",
-    ),
-    Marks(
-        family="Solar Open 2",
-        opening="<|think:start|>",
-        closing="<|think:end|>",
-        source=f"{_VLLM}solar_open2_reasoning_parser.py",
-        is_prefilled=True,
-    ),
-    *(
-        Marks(
-            family="K2 Horizon",
-            opening=f"<ifm|{name}>",
-            closing=f"</ifm|{name}>",
-            source=f"{_VLLM}k2_horizon_reasoning_parser.py",
-            is_prefilled=True,
-        )
-        for name in ("think", "think_fast", "think_faster")
-    ),
-    *(
-        Marks(
-            family="Inkling",
-            opening=f"{header}<|content_thinking|>",
-            closing="<|end_message|>",
-            source=f"{_VLLM}inkling_reasoning_parser.py; {_SGLANG}InklingDetector",
-        )
-        for header in ("", "<|message_model|>")
-    ),
-    *(
-        Marks(
-            family="Inkling",
-            opening=f"{header}<|content_text|>",
-            closing="<|end_message|>",
-            source=f"{_VLLM}inkling_reasoning_parser.py; {_SGLANG}InklingDetector",
-            part="answer",
-        )
-        for header in ("", "<|message_model|>")
-    ),
-    *(
-        Marks(
-            family="Muse Glimmer",
-            opening=f"{header}to=self<|message|>",
-            closing="<|eom|>",
-            source=f"{_VLLM}muse_glimmer_utils.py",
-        )
-        for header in ("", "<|start|>assistant ")
-    ),
-    *(
-        Marks(
-            family="Muse Glimmer",
-            opening=f"{header}to=user<|message|>",
-            closing="<|eot|>",
-            source=f"{_VLLM}muse_glimmer_utils.py",
-            part="answer",
-        )
-        for header in ("", "<|start|>assistant ")
-    ),
-    Marks(
-        family="openPangu",
-        opening="[unused16]",
-        closing="[unused17]",
-        source=f"{_VLLM}pangu_reasoning_parser.py",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="HyperCLOVA X SEED Think",
-        opening="/think\n",
-        closing="<|im_end|>\n<|im_start|>assistant",
-        source=f"{_VLLM}hyperclovax_seed_think_14b_reasoning_parser.py",
-        is_prefilled=True,
-    ),
-    Marks(
-        family="OpenThoughts, Sky-T1",
-        opening="<|begin_of_thought|>",
-        closing="<|end_of_thought|>",
-        source="NovaSky-AI/SkyThought: scripts/prompts.py",
-    ),
-    Marks(
-        family="OpenThoughts, Sky-T1",
-        opening="<|begin_of_solution|>",
-        closing="<|end_of_solution|>",
-        source="NovaSky-AI/SkyThought: scripts/prompts.py",
-        part="answer",
-    ),
-)
+TABLE = tuple(Marks(**row) for row in _DATA["marks"])
 """All known marks, each with its source."""
 
-ENDS = (
-    "<|end|>",
-    "<|return|>",
-    "<|eot|>",
-    "<|eom|>",
-    "<|im_end|>",
-    "<|end_of_msg|>",
-    "<|close|>message<|sep|>",
-    "<|content_model_end_sampling|>",
-    "<|END_OF_TURN_TOKEN|>",
-    "[END FINAL RESPONSE]",
-    "<seed:eos>",
-    "<|plamo:tag|>",
-    "<turn|>",
-    "<eos>",
-    "</s>",
-)
+ENDS: tuple[str, ...] = tuple(_DATA["ends"])
 """Marks that can follow an answer after reasoning, where special tokens are kept."""
+
+_BY_OPENING = {marks.opening: marks for marks in TABLE}
+
+_THINK = _BY_OPENING["<think>"]
+"""The only marks that the official code of a benchmark knows: the last closing mark counts, wherever it is."""
+
+HARMONY = _BY_OPENING["<|channel|>analysis<|message|>"]
+"""The first of the messages of gpt-oss. Each has a channel, and the answer is in the channel `final`."""
+
+BARE_HARMONY = _BY_OPENING["analysis"]
+"""What is left of them where a server or a tokenizer drops special tokens."""
 
 _MOST_ENDS = 100
 """Number of such marks that are removed. A model that repeats one for ever has more."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import (
     Entry,
     WrittenEntry,
+    check_category,
     check_written_entry,
     parse_entry,
     split_entry,
@@ -156,6 +158,51 @@ def read_entries(text: str) -> list[WrittenEntry]:
         if category.averaged:
             entries.append(written._replace(name=name))
     return entries
+
+
+def read_known_entries(text: str) -> list[WrittenEntry]:
+    """Return the run entries that a text stands for. Raises an `InputError` if neither this package nor HELM has one."""
+    entries = read_entries(text)
+    for written in entries:
+        if written.name not in OURS and not may_be_helms(written.name):
+            raise unknown_entry(written.name)
+    return entries
+
+
+def read_single_entry(text: str) -> WrittenEntry:
+    """Return the run entry that a text is. Raises an `InputError` if it stands for several: HELM takes only single ones."""
+    written = split_entry(text)
+    check_category(written.name)
+    if is_benchmark(written.name):
+        names = ", ".join(entry.name for entry in read_entries(written.name))
+        raise InputError(
+            f"{written.name} is a benchmark, and helm-run takes only run entries; give {names}"
+        )
+    return written
+
+
+def may_be_helms(name: str) -> bool:
+    """Whether HELM or another plugin can have a run entry of a name. The names of plugins are not known yet."""
+    if "=" in name:
+        return False
+    has_plugins = any(
+        point.value != "helm_longctx.plugin" for point in entry_points(group="helm")
+    )
+    return has_plugins or name in read_helms_names()
+
+
+def unknown_entry(name: str) -> InputError:
+    """Return an error about a name that is no run entry. It names the most similar one."""
+    # Commas separate tasks, so `--tasks ruler:task=vt,count_with=x` has the task `count_with=x`.
+    if "=" in name:
+        advice = "give it by --argument (in YAML: arguments), or the whole entry by --entry (in YAML: entries)"
+        return InputError(
+            f"{shorten(name)} is not a run entry but an argument; {advice}"
+        )
+    similar = find_similar(name, [*OURS, *_BY_NAME])
+    question = f"did you mean {similar[0]}? Give" if similar else "give"
+    allowed = "a name in the lists of `helm-longctx list`, or a run entry of HELM's own"
+    return InputError(f"{shorten(name)} is not a run entry; {question} {allowed}")
 
 
 def parse_entries(text: str) -> list[Entry]:

@@ -1,9 +1,18 @@
-"""The names of runs. HELM makes them of an entry and its arguments; only this module reads one."""
+"""The names of suites and of runs. HELM makes a run's name of an entry and its arguments; only this module reads one."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+
+SUITE_NAME = "a folder's name of at most 255 bytes, without '/', line breaks and other control characters"
+"""What the name of a suite is."""
+
+
+def is_suite_name(name: str) -> bool:
+    """Whether a folder of a suite can have the name, on common file systems and in lines of text."""
+    is_single = name not in ("", ".", "..") and "/" not in name
+    return is_single and name.isprintable() and len(name.encode()) <= 255
 
 
 @dataclass(frozen=True)

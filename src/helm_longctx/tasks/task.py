@@ -20,6 +20,7 @@ it.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from helm_longctx.data.download import Source
@@ -608,6 +609,11 @@ class Task:
             *self.optional_sources(length),
             *self.judge_sources.values(),
         ]
+
+    def only_file(self, settings: Settings, root: DataRoot) -> Path:
+        """Return the only file that the task reads at the length of a run entry."""
+        (path,) = self.paths(settings.length)
+        return root / path
 
     def paths(self, length: int | None) -> list[str]:
         """Return the paths under the data root that the task reads at a length, in the order of its sources."""

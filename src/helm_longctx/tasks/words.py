@@ -238,6 +238,24 @@ def nearest_choice(text: str, choices: Sequence[str]) -> int:
     return shares.index(max(shares))
 
 
+def find_last_between(
+    text: str, opening: re.Pattern[str], closing: re.Pattern[str]
+) -> str | None:
+    """Return the text between the last pair of marks, without white space at its ends, or None if there is none.
+
+    It is what a pattern of both marks finds, but that one's time is quadratic in a text of marks that do not close.
+    """
+    between = None
+    position = 0
+    while start := opening.search(text, position):
+        end = closing.search(text, start.end())
+        if end is None:
+            break
+        between = text[start.end() : end.start()].strip()
+        position = end.end()
+    return between
+
+
 def tidy(marks: re.Pattern[str], text: str) -> str:
     """Replace marks by spaces, and several spaces by one."""
     return re.sub(" +", " ", marks.sub(" ", text))

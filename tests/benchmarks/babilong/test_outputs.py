@@ -57,7 +57,7 @@ def test_the_name_of_a_table_gives_the_run_entry(
     ]
     assert [output.id for output in run.outputs] == ["qa1-0", "qa1-1", "qa1-2"]
     assert run.outputs[0].record == {"question": "Where is Mary? "}
-    assert run.locations[1] == f"{path}: row 2"
+    assert run.outputs[1].location == f"{path}: row 2"
 
 
 def test_a_further_task_belongs_to_its_own_entry(tmp_path: Path) -> None:

@@ -79,7 +79,9 @@ def test_another_chat_is_refused(root: DataRoot, tmp_path: Path) -> None:
     ):
         count_messages(mixed, "beam:length=128k")
     file.write_text("[]")
-    with pytest.raises(InputError, match=r"5/chat_trunecated.json"):
+    with pytest.raises(
+        InputError, match=r"5/chat_trunecated.json: it is not the start of the chat"
+    ):
         count_messages(mixed, "beam:length=128k")
     file.unlink()
     with pytest.raises(InputError, match=r"5/chat_trunecated.json: No such file"):

@@ -40,7 +40,7 @@ def test_the_folder_gives_the_model_and_the_prompts(
         ("code_run-0", "It is 5", ["5"]),
         ("code_run-1", "", ["-3"]),
     ]
-    assert run.locations[1] == f"{path}:2"
+    assert run.outputs[1].location == f"{path}:2"
 
 
 @pytest.mark.parametrize(

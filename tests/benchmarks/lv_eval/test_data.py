@@ -74,6 +74,13 @@ def test_a_row(tmp_path: Path) -> None:
     assert other.id not in (first.id, second.id)
 
 
+def test_ids_stay_the_same(tmp_path: Path) -> None:
+    """The id is twelve digits of the SHA-256 of question and answers, so that earlier runs keep their questions."""
+    chinese = {"input": "谁写了这首诗？", "answers": ["李白"]}
+    (example,) = load_rows(tmp_path, {**ROW, **chinese})
+    assert example.id == "lic_mixup-7f4bbd5a7a5c"
+
+
 def test_columns_that_a_data_set_may_lack(tmp_path: Path) -> None:
     """A row without keywords and confusing facts is read."""
     (row,) = load_rows(

@@ -21,7 +21,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
 from helm_longctx.run_settings import MIRROR
-from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.estimate import Rate, estimate_runs
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.prompts import read_prompts
 from helm_longctx.tasks.loading import load_examples
@@ -164,7 +164,7 @@ def test_a_run_cuts_the_first_turn(data: Path, window: str, tmp_path: Path) -> N
     the same requests."""
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
-    estimate = estimate_run(runner, making.spec_of(ENTRY + window), {}, Rate())
+    estimate = estimate_runs(runner, [making.spec_of(ENTRY + window)], {}, Rate())[0]
     run = making.make_run(tmp_path, ENTRY + window)
     prompts = sent(run)
     examples = load(BENCHMARK.task("summary"), data)

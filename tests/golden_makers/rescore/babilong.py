@@ -246,7 +246,7 @@ def main() -> None:
                 ):
                     if ours != official:
                         print(
-                            f"  differs: {file.run.locations[row]}: {ours} instead of {official}"
+                            f"  differs: {file.run.outputs[row].location}: {ours} instead of {official}"
                         )
     if arguments.write:
         rows = [*published_rows(comparisons), *printed_rows(clone)]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from helm_longctx.models.apis import calls
+from helm_longctx import interruptions
 from helm_longctx.models.apis.calls import call_all
 
 
@@ -37,7 +37,7 @@ def test_an_error_ends_the_calls(
     error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an error no other call begins, calls in flight may end, and one that does not end is left behind."""
-    monkeypatch.setattr(calls, "SETTLE", 5)
+    monkeypatch.setattr(interruptions, "SETTLE", 5)
     forever = threading.Event()
     begun: list[int] = []
     ended: list[int] = []

@@ -12,7 +12,7 @@ import pytest
 from helm_longctx.models.apis.prices import _user_prices
 from helm_longctx.models.apis.providers.anthropic import PROVIDER
 from helm_longctx.run_settings import MIRROR, PRICES
-from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.estimate import Rate, estimate_runs
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.tasks.answer import Usage
 from tests.runner import making
@@ -160,7 +160,7 @@ def test_the_estimate_of_a_batch_with_a_cache(
     runner = LongContextRunner(
         **runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 1)
     )
-    estimate = estimate_run(runner, folder.spec, {}, Rate())
+    estimate = estimate_runs(runner, [folder.spec], {}, Rate())[0]
     shared = estimate.prompt_tokens.cache_writes
     output = estimate.output_tokens.typical / QUESTIONS
     rest = estimate.prompt_tokens.total / QUESTIONS - shared

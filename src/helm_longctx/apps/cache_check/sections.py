@@ -21,7 +21,7 @@ from helm_longctx.apps.cache_check.verdict import (
 )
 from helm_longctx.documents.document import Block, Column, HeadlineAnswer, Table
 from helm_longctx.documents.document import Cell as TableCell
-from helm_longctx.documents.numbers import percent
+from helm_longctx.documents.numbers import format_percent
 from helm_longctx.tasks.lengths import length_label
 
 QUESTION = "Do answers depend on what is in the server's prefix cache?"
@@ -103,8 +103,8 @@ def _row(cell: StateCell) -> list[TableCell]:
     seen = "–"
     cold = "–"
     if cell.n:
-        seen = percent(cell.state_found)
-        cold = percent((cell.cold_found + cell.control_found) / 2)
+        seen = format_percent(cell.state_found)
+        cold = format_percent((cell.cold_found + cell.control_found) / 2)
     return [
         TableCell(cell.name, note=STATES[cell.state].about),
         TableCell(length_label(cell.length)),
@@ -113,7 +113,9 @@ def _row(cell: StateCell) -> list[TableCell]:
         TableCell(f"{cell.nearer}", cell.nearer),
         TableCell(seen, cell.state_found),
         TableCell(cold, cell.cold_found),
-        TableCell("–" if cell.cached is None else percent(cell.cached), cell.cached),
+        TableCell(
+            "–" if cell.cached is None else format_percent(cell.cached), cell.cached
+        ),
         TableCell(f"{cell.p_value:.2g}", cell.p_value),
         TableCell(note),
     ]

@@ -23,6 +23,7 @@ from helm_longctx.apps.cache_check.prompts import (
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of_error
 from helm_longctx.helm_api import BlackHoleCacheBackendConfig, LocalContext, Request
+from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
 from helm_longctx.models.apis.calls import call_all
@@ -481,7 +482,12 @@ def ask_states(
 ) -> list[StateReply]:
     """Ask each question of a plan, and return the replies. Those in the folder are not asked for again."""
     folder.mkdir(parents=True, exist_ok=True)
-    with lock_run(folder), DurableLines(folder / ANSWERS, _REMEDY) as lines:
+    path = folder / ANSWERS
+    with (
+        lock_run(folder),
+        DurableLines(path, _REMEDY) as lines,
+        stoppable(lambda: describe_kept(path)),
+    ):
         replies = [reply for reply in _parse_replies(lines) if not reply.failure]
         done = {reply.name for reply in replies}
         left = [reply for reply in plan if reply.name not in done]

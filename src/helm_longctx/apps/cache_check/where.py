@@ -16,7 +16,7 @@ from helm_longctx.apps.cache_check.prompts import (
 )
 from helm_longctx.apps.cache_check.states import BEGINNING, COLD, CONTROL, StateReply
 from helm_longctx.apps.cache_check.verdict import StateCell, judge
-from helm_longctx.documents.numbers import share
+from helm_longctx.documents.numbers import format_share
 from helm_longctx.results.statistics.level import SIGNIFICANCE
 
 _SHORTEST = 256
@@ -70,7 +70,7 @@ class Where(NamedTuple):
             f"{self.cell.name}: answers differ from about {self.cell.length} tokens on; {shorter}."
         ]
         if self.depths:
-            first, last = (share(depth) for depth in self.depths)
+            first, last = (format_share(depth) for depth in self.depths)
             parts.append(f"Values between {first} and {last} of the prompt are lost.")
         elif self.at_border:
             parts.append(

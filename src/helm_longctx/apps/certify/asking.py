@@ -25,15 +25,15 @@ from helm_longctx.helm_api import (
     RunSpec,
     get_model_deployment,
 )
+from helm_longctx.interruptions import stoppable
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.baselines.clients import LexicalClient, NullClient
-from helm_longctx.models.results import answer_of, is_output_cut
+from helm_longctx.models.results import answer_of
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import redact
 from helm_longctx.runner.asking import Asking, ask_all
 from helm_longctx.runner.engine import PendingRequest
-from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Spending
@@ -213,7 +213,7 @@ class CertificateRunner(LongContextRunner):
         scores = question.task.scores(scored_record(state, question.request.sample))
         return KeptReply(
             scores[MAIN_METRIC],
-            is_cut=is_output_cut(result),
+            is_cut=answer.is_any_cut,
             places=tuple(scores[place] for place in PLACES if place in scores),
             counted=usage.input_tokens if usage else None,
             dollars=prices.dollars(usage) if prices and usage else None,

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.documents.numbers import format_range, percent
+from helm_longctx.documents.numbers import format_percent, format_range
 from helm_longctx.documents.site import templates
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.lengths import length_label
@@ -93,7 +93,7 @@ def write_certificate(record: CertificateRecord, path: Path) -> None:
         places=parts,
         cells=cells,
         label=length_label,
-        percent=percent,
+        percent=format_percent,
         level=LEVEL_TEXT,
         marks=_MARKS,
     )
@@ -284,7 +284,7 @@ def _describe_kind(record: CertificateRecord, kind: Mapping[str, Any]) -> list[s
         effective if kind["is_measurable"] else "not measurable",
         length_label(kind["not_effective"]) if kind["not_effective"] else "–",
         *scores,
-        *("–" if number is None else percent(number) for number in numbers),
+        *("–" if number is None else format_percent(number) for number in numbers),
         str(sum(cell["n"] for cell in kind["cells"])),
     ]
 
@@ -321,7 +321,7 @@ def _grid_cell(kind: Mapping[str, Any], length: int, shortest: int) -> dict[str,
         state = "above"
     else:
         state = cell["decision"]
-    text = percent(cell["mean"]) if cell["n"] else "–"
+    text = format_percent(cell["mean"]) if cell["n"] else "–"
     if cell["is_refused"]:
         text = "refused"
     return {"text": text, "state": state}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import format_p, percent, share
+from helm_longctx.documents.numbers import format_p, format_percent, format_share
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.run_groups import (
@@ -194,10 +194,10 @@ def make_recipe_table(board: Board, curve: RecipeCurve) -> Table:
                 str(row.step),
                 f"{pairing.one} − {pairing.other}",
                 f"{answered.runs[0]} and {answered.runs[1]}",
-                f"{percent(one)} and {percent(other)}",
+                f"{format_percent(one)} and {format_percent(other)}",
                 describe_group_difference(answered),
                 format_p(pairing.adjusted) if is_known else "–",
-                share(answered.run_share) if is_known else "–",
+                format_share(answered.run_share) if is_known else "–",
                 pairing.verdict,
             ]
         )

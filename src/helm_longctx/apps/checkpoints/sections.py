@@ -30,7 +30,12 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, format_range, percent, signed_percent
+from helm_longctx.documents.numbers import (
+    MARK,
+    format_percent,
+    format_range,
+    format_signed_percent,
+)
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
@@ -437,7 +442,7 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
             start, str, note="no step" if curve.floor_result else "no floor was run"
         ),
         Cell(
-            signed_percent(change.mean),
+            format_signed_percent(change.mean),
             change.mean,
             detail=format_range(change.low, change.high),
         )
@@ -446,7 +451,7 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
         Cell(f"{curve.direction} ({earlier} to {latest})" if curve.direction else ""),
         number_cell(
             find_neighbour_noise([score.interval for score in curve.scores.values()]),
-            percent,
+            format_percent,
             note=f"fewer than {_FEWEST_STEPS} steps",
         ),
     ]

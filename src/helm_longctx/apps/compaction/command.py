@@ -32,6 +32,7 @@ from helm_longctx.config.shared import (
 from helm_longctx.documents.document import Block, Cell, Section, Table
 from helm_longctx.environment import EXTRAS, is_installed
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.registry import first_entry
 from helm_longctx.writing import replace_file, write_output
@@ -473,7 +474,11 @@ class _Comparison:
 
         if self._replaced:
             print_table(redaction_table(self._replaced))
-        with lock_run(self._folder), Kept(self._folder) as kept:
+        with (
+            lock_run(self._folder),
+            Kept(self._folder) as kept,
+            stoppable(lambda: describe_kept(self._folder)),
+        ):
             purse = Purse(self._config.limits.max_cost)
             with redirect_stdout(prints):
                 models = self._make_models(kept, purse)

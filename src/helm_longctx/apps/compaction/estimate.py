@@ -18,7 +18,7 @@ from helm_longctx.apps.compaction.scoring import answer_budget
 from helm_longctx.apps.compaction.transcripts import Transcript
 from helm_longctx.apps.compaction.trial import Arm
 from helm_longctx.documents.document import Cell, Column, Table, number_cell
-from helm_longctx.documents.numbers import count
+from helm_longctx.documents.numbers import format_count
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
@@ -228,7 +228,7 @@ def price_table(steps: Sequence[EstimatedStep]) -> Table:
     rows = []
     for step in steps:
         numbers = [
-            number_cell(value, count)
+            number_cell(value, format_count)
             for value in (step.requests, step.read, step.written)
         ]
         price = number_cell(step.dollars, lambda value: f"{value:,.4f}")

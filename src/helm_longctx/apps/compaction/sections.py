@@ -34,15 +34,15 @@ from helm_longctx.documents.document import (
     number_cell,
 )
 from helm_longctx.documents.numbers import (
-    count,
     drop_nan,
     format_amount,
+    format_count,
     format_p,
+    format_points,
     format_range,
+    format_share,
+    format_signed_percent,
     one_line,
-    points,
-    share,
-    signed_percent,
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
@@ -172,8 +172,8 @@ def _make_answer(
             return HeadlineAnswer(question, "No compactor has answers.", "", False)
         best = ranked[0]
         verdict = (
-            f"{best.arm.name} keeps the most: {share(best.interval.mean)} of the probes"
-            f" are answered rightly from {share(best.share)} of the tokens."
+            f"{best.arm.name} keeps the most: {format_share(best.interval.mean)} of the probes"
+            f" are answered rightly from {format_share(best.share)} of the tokens."
         )
         return HeadlineAnswer(
             question, verdict, describe_decisions(results.differences), False
@@ -188,7 +188,7 @@ def _make_answer(
 
 def describe_gate(gate: CompactionGate) -> str:
     """Return the verdict in a sentence or two."""
-    margin = points(gate.margin)
+    margin = format_points(gate.margin)
     against = gate.base if gate.holds_for_others else f"{gate.base} here"
     words = {
         Verdict.NO_WORSE: f"No compactor loses {margin} or more against {against}.",
@@ -205,7 +205,7 @@ def _describe_floor(gate: CompactionGate) -> str:
     if not bases:
         return ""
     return (
-        f" With {gate.base}, only {share(min(bases))} of the probes are answered rightly,"
+        f" With {gate.base}, only {format_share(min(bases))} of the probes are answered rightly,"
         " so no compactor could lose more: take a model that can answer them."
     )
 
@@ -231,7 +231,7 @@ def _make_plot(results: CompactionResults) -> Figure:
     names = []
     for recall in results.recalls:
         if recall.interval.n:
-            name = f"{recall.arm.name} ({share(recall.share)} of tokens)"
+            name = f"{recall.arm.name} ({format_share(recall.share)} of tokens)"
             names.append(name)
             row = {"model": name, **interval_row(recall.interval), "kind": "own"}
             rows.append(row)
@@ -274,12 +274,12 @@ def _recall_table(results: CompactionResults) -> Table:
             [
                 Cell(recall.arm.name),
                 _interval_cell(recall.interval),
-                number_cell(recall.tokens, count),
+                number_cell(recall.tokens, format_count),
                 number_cell(recall.share),
                 number_cell(round(recall.seconds, 2), format_amount),
                 _dollar_cell(recall.dollars),
                 _dollar_cell(recall.answers),
-                *(number_cell(number, count) for number in counts),
+                *(number_cell(number, format_count) for number in counts),
             ]
         )
     about = (
@@ -325,14 +325,14 @@ def _difference_table(
         decision = difference.decision
         comparison = decision.comparison
         effect = comparison.effect
-        ends = format_range(effect.low, effect.high, signed_percent)
+        ends = format_range(effect.low, effect.high, format_signed_percent)
         rows.append(
             [
                 Cell(difference.one.name),
                 Cell(difference.other.name),
-                Cell(signed_percent(effect.mean), effect.mean, ends),
-                number_cell(comparison.wins, count),
-                number_cell(comparison.losses, count),
+                Cell(format_signed_percent(effect.mean), effect.mean, ends),
+                number_cell(comparison.wins, format_count),
+                number_cell(comparison.losses, format_count),
                 number_cell(decision.adjusted, format_p),
                 Cell(difference.verdict),
             ]
@@ -384,7 +384,7 @@ def _growth_table(results: CompactionResults) -> Table:
     ]
     rows = []
     for recall in recalls:
-        cells = [number_cell(size, count) for size in recall.sizes]
+        cells = [number_cell(size, format_count) for size in recall.sizes]
         cells += [number_cell(None)] * (most - len(cells))
         rows.append([Cell(recall.arm.name), *cells])
     return Table("growth", "Tokens kept after each compaction", columns, rows)
@@ -434,25 +434,27 @@ def _gate_table(gate: CompactionGate) -> Table:
     columns = [
         Column("compactor", is_number=False),
         Column(f"less {gate.base}", "points of recall, with the interval of the gate"),
-        Column("p (worse)", f"one-sided, of a loss of at most {points(gate.margin)}"),
+        Column(
+            "p (worse)", f"one-sided, of a loss of at most {format_points(gate.margin)}"
+        ),
         Column("verdict", is_number=False),
         Column("missing", f"probes{where} that are still needed to decide"),
     ]
     rows = []
     for loss in gate.losses:
         effect = loss.drop.comparison.effect
-        ends = format_range(effect.low, effect.high, signed_percent)
+        ends = format_range(effect.low, effect.high, format_signed_percent)
         is_open = loss.verdict is Verdict.UNDECIDED
         rows.append(
             [
                 Cell(loss.arm.name),
-                Cell(signed_percent(effect.mean), effect.mean, ends),
+                Cell(format_signed_percent(effect.mean), effect.mean, ends),
                 number_cell(loss.drop.p_worse, format_p),
                 Cell(_VERDICTS[loss.verdict]),
-                number_cell(loss.drop.more if is_open else None, count),
+                number_cell(loss.drop.more if is_open else None, format_count),
             ]
         )
-    title = f"Losses of {points(gate.margin)} against {gate.base}"
+    title = f"Losses of {format_points(gate.margin)} against {gate.base}"
     return Table("gate", title, columns, rows, about)
 
 
@@ -461,10 +463,12 @@ def _failure_rows(results: CompactionResults) -> list[list[Cell]]:
     for recall in results.recalls:
         for reason, number in recall.compactions.items():
             text = f"transcripts without a result: {reason}"
-            rows.append([Cell(recall.arm.name), number_cell(number, count), Cell(text)])
+            rows.append(
+                [Cell(recall.arm.name), number_cell(number, format_count), Cell(text)]
+            )
         for reason, number in recall.failures.items():
             if not reason.startswith("no compaction"):
-                cell = number_cell(number, count)
+                cell = number_cell(number, format_count)
                 rows.append([Cell(recall.arm.name), cell, Cell(f"probes: {reason}")])
     return rows
 
@@ -492,7 +496,7 @@ def find_lost(results: CompactionResults) -> list[Outcome]:
 def place_of(probe: Probe) -> str:
     """Return where the answer to a probe stands."""
     where = f"line {probe.line}" if probe.line else f"message {probe.message + 1}"
-    return f"{probe.transcript}, {where} ({share(probe.depth)})"
+    return f"{probe.transcript}, {where} ({format_share(probe.depth)})"
 
 
 def _lost_table(results: CompactionResults) -> Table:
@@ -577,7 +581,7 @@ def redaction_table(replaced: Sequence[Replaced]) -> Table:
                 Cell(detail.kind),
                 Cell(detail.placeholder),
                 Cell(one_line(detail.shown)),
-                number_cell(detail.times, count),
+                number_cell(detail.times, format_count),
                 Cell(detail.first),
             ]
         )

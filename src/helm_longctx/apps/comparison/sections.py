@@ -24,12 +24,12 @@ from helm_longctx.documents.numbers import (
     format_amount,
     format_interval,
     format_p,
-    percent,
-    signed_percent,
+    format_percent,
+    format_signed_percent,
 )
 from helm_longctx.documents.plots import interval_plot, matrix
 from helm_longctx.documents.terminal import print_blocks
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, describe_all
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite, show_model
 from helm_longctx.results.cells import (
     SERVER,
@@ -230,7 +230,7 @@ def _shared_blocks(
     for standing in standings:
         rank = standing.rank
         rank_text = add_in_brackets(f"{rank.rank:g}", f"{rank.low}–{rank.high}")
-        rows.append([standing.model, percent(standing.mean), rank_text])
+        rows.append([standing.model, format_percent(standing.mean), rank_text])
     ranking = text_table(
         f"Ranking (rank with its {LEVEL_TEXT} interval)",
         ["model", "mean %", "rank"],
@@ -245,7 +245,7 @@ def _shared_blocks(
     def show_difference(decision: Decision | None) -> str:
         if decision is None:
             return ""
-        mean = signed_percent(decision.comparison.effect.mean)
+        mean = format_signed_percent(decision.comparison.effect.mean)
         if decision.is_left_to_failures:
             return f"? ({mean})"
         if decision.is_different:
@@ -285,9 +285,9 @@ def _shared_blocks(
             [
                 pairing.by,
                 pairing.part,
-                format_interval(comparison.effect, signed_percent),
+                format_interval(comparison.effect, format_signed_percent),
                 format_p(comparison.p_value),
-                format_p(pairing.adjusted),
+                format_p(pairing.decision.adjusted),
                 str(comparison.wins),
                 str(comparison.losses),
                 str(comparison.ties),
@@ -334,11 +334,11 @@ def _failure_tables(pairings: Sequence[Pairing]) -> list[Table]:
                 pairing.by,
                 pairing.part,
                 str(failures.asked),
-                " and ".join(percent(side.share) for side in sides),
+                " and ".join(format_percent(side.share) for side in sides),
                 format_p(failures.p_value),
                 " and ".join(_show_other_score(side) for side in sides),
-                format_interval(failures.as_wrong.effect, signed_percent),
-                format_interval(failures.as_right.effect, signed_percent),
+                format_interval(failures.as_wrong.effect, format_signed_percent),
+                format_interval(failures.as_right.effect, format_signed_percent),
                 pairing.decision.verdict,
             ]
         )
@@ -352,7 +352,7 @@ def _show_other_score(side: SideFailures) -> str:
     """Return the score of the other model where one failed, and of how many questions."""
     if not side.other_n:
         return "–"
-    return f"{percent(side.other_score)} of {side.other_n}"
+    return f"{format_percent(side.other_score)} of {side.other_n}"
 
 
 def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
@@ -367,10 +367,11 @@ def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
                     name,
                     str(gain.costs.questions),
                     add_in_brackets(
-                        percent(gain.costs.score), percent(gain.plain.score)
+                        format_percent(gain.costs.score),
+                        format_percent(gain.plain.score),
                     ),
                 ),
-                format_interval(gain.comparison.effect, signed_percent),
+                format_interval(gain.comparison.effect, format_signed_percent),
                 *map(format_p, (gain.comparison.p_value, gain.adjusted)),
                 gain.verdict,
             )
@@ -593,9 +594,8 @@ def _show(
     pairings = table.pairings()
     standings = table.standings(pairings)
     title = " and ".join(board.title for board in table.boards)
-    print(
-        f"{title}: {len(table.items)} instances that all {len(models)} models answered"
-    )
+    every = describe_all(len(models), "model")
+    print(f"{title}: {len(table.items)} instances that {every} answered")
     print(*table.describe(pairings, standings), sep="\n")
     others: set[ShownModel] = set()
     for board in table.boards:
@@ -618,13 +618,14 @@ def _show(
     for contrast in contrasts:
         item = contrast.item
         at = f" at {label(item.length)}" if item.length is not None else ""
-        scores = f"{percent(contrast.one)} and {percent(contrast.other)}"
+        scores = f"{format_percent(contrast.one)} and {format_percent(contrast.other)}"
         print(f"{item.task or item.entry}{at}, {item.instance}: {scores}")
         for link in contrast.links:
             print(f"  {link}")
     rows = []
     for pairing in pairings:
         row = asdict(pairing)
+        row |= row.pop("decision")
         row["better"] = pairing.better
         row["verdict"] = pairing.decision.verdict
         rows.append(row)

@@ -19,7 +19,7 @@ from helm_longctx.config.shared import (
     complete_suite,
 )
 from helm_longctx.documents.document import text_table
-from helm_longctx.documents.numbers import decimals, format_range
+from helm_longctx.documents.numbers import format_decimals, format_range
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.boards import category_results
@@ -219,12 +219,12 @@ def _print_correlations(
 ) -> None:
     rows = []
     for (one, other), correlation in correlations.items():
-        ends = format_range(correlation.low, correlation.high, decimals)
+        ends = format_range(correlation.low, correlation.high, format_decimals)
         rows.append(
             (
                 titles[one],
                 titles[other],
-                decimals(correlation.rho),
+                format_decimals(correlation.rho),
                 ends,
                 str(correlation.n),
             )
@@ -251,8 +251,8 @@ def _print_comparisons(
                 comparison["figure"],
                 titles.get(comparison["row"], comparison["row"]),
                 other,
-                decimals(comparison["printed"]),
-                "–" if ours is None else decimals(ours),
+                format_decimals(comparison["printed"]),
+                "–" if ours is None else format_decimals(ours),
                 "yes" if comparison["is_equal"] else "no",
             )
         )

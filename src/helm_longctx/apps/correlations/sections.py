@@ -22,8 +22,8 @@ from helm_longctx.documents.document import (
 from helm_longctx.documents.numbers import (
     DASH,
     add_in_brackets,
-    count,
-    decimals,
+    format_count,
+    format_decimals,
     format_p_statement,
     format_range,
 )
@@ -143,7 +143,7 @@ def _draw_points(
     for (one, other), correlation in correlations.items():
         if not math.isnan(correlation.rho):
             p_value = format_p_statement(correlation.p_value)
-            text = f"rho = {decimals(correlation.rho)}, {p_value}, n = {correlation.n}"
+            text = f"rho = {format_decimals(correlation.rho)}, {p_value}, n = {correlation.n}"
             rows.append({"row": one, "column": other, "label": text})
     about = "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
     spec = scatter({part: board.titles[part] for part in parts}, parts[1], parts[2])
@@ -267,7 +267,11 @@ def model_sections(board: Board, length: int | None) -> Section | None:
     for row in scores:
         texts = row.texts
         properties = row.properties
-        window = number_cell(properties.window, count) if properties.window else unknown
+        window = (
+            number_cell(properties.window, format_count)
+            if properties.window
+            else unknown
+        )
         size = unknown
         if properties.parameters:
             size = Cell(properties.parameters, properties.active)
@@ -370,7 +374,7 @@ def _property_table(scores: Sequence[_ModelScore], name: str) -> Table:
             numbers = [math.nan if value is None else value for value in values]
             correlation = spearman(numbers, means)
             most = max(most, correlation.n)
-            cells += [rho_cell(correlation), number_cell(correlation.n, count)]
+            cells += [rho_cell(correlation), number_cell(correlation.n, format_count)]
         if most >= _FEWEST_MODELS:
             rows.append(cells)
     about = (
@@ -510,9 +514,9 @@ def judged_sections(board: Board, length: int | None) -> Section | None:
                 Cell(titles[judged.metric]),
                 Cell(titles[other]),
                 rho_cell(answers),
-                number_cell(answers.n, count),
+                number_cell(answers.n, format_count),
                 rho_cell(models),
-                number_cell(models.n, count),
+                number_cell(models.n, format_count),
             ]
             rows.append(row)
     table = Table(
@@ -545,8 +549,8 @@ def _judged_plot(
     for one, other in combinations(metrics, 2):
         correlation = judged.over_answers(one, other)
         if not math.isnan(correlation.rho):
-            ends = format_range(correlation.low, correlation.high, decimals)
-            rho = add_in_brackets(decimals(correlation.rho), ends)
+            ends = format_range(correlation.low, correlation.high, format_decimals)
+            rho = add_in_brackets(format_decimals(correlation.rho), ends)
             text = f"rho = {rho}, n = {correlation.n}"
             rows.append({"row": one, "column": other, "label": text})
     rhos = {}

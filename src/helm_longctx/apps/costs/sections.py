@@ -22,14 +22,14 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import (
     DASH,
-    count,
-    decimals,
     format_amount,
+    format_count,
+    format_decimals,
     format_interval,
     format_p,
-    percent,
-    signed_percent,
-    tenths,
+    format_percent,
+    format_signed_percent,
+    format_tenths,
 )
 from helm_longctx.documents.plots import frontier
 from helm_longctx.errors import InputError
@@ -272,25 +272,25 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
     ),
     (
         Column("Requests", "Number of requests for a question."),
-        lambda row: number_cell(row[0].requests, tenths),
+        lambda row: number_cell(row[0].requests, format_tenths),
     ),
     (
         Column(
             "Input tokens",
             "Tokens of all prompts by the provider's count, cached ones included.",
         ),
-        lambda row: number_cell(row[0].input_tokens, count),
+        lambda row: number_cell(row[0].input_tokens, format_count),
     ),
     (
         Column(
             "Cached tokens",
             "Tokens of the prompts that the provider read from its cache.",
         ),
-        lambda row: number_cell(row[0].cached_tokens, count),
+        lambda row: number_cell(row[0].cached_tokens, format_count),
     ),
     (
         Column("Output tokens", "Tokens that the model generated, reasoning included."),
-        lambda row: number_cell(row[0].output_tokens, count),
+        lambda row: number_cell(row[0].output_tokens, format_count),
     ),
     (
         Column("Dollars", "At list prices."),
@@ -302,7 +302,7 @@ _COLUMNS: Sequence[tuple[Column, Callable[[_Costs], Cell]]] = (
             "From the first request to the last reply; of requests at the same time,"
             " the slowest counts.",
         ),
-        lambda row: number_cell(row[0].seconds, tenths),
+        lambda row: number_cell(row[0].seconds, format_tenths),
     ),
 )
 
@@ -393,18 +393,23 @@ def _gains(board: Board, length: int | None, name: str) -> list[Table]:
     columns: Sequence[tuple[Column, Callable[[Gain], Cell]]] = (
         (_MODEL, lambda gain: Cell(show_model(gain.model))),
         (Column("Method", is_number=False), lambda gain: Cell(gain.method.title)),
-        (Column("Questions"), lambda gain: number_cell(gain.costs.questions, count)),
+        (
+            Column("Questions"),
+            lambda gain: number_cell(gain.costs.questions, format_count),
+        ),
         (
             Column("Gain", f"In points, with its {LEVEL_TEXT} interval."),
             lambda gain: Cell(
-                format_interval(gain.comparison.effect, signed_percent),
+                format_interval(gain.comparison.effect, format_signed_percent),
                 gain.comparison.effect.mean,
             ),
         ),
         (Column("Adjusted p"), lambda gain: number_cell(gain.adjusted, format_p)),
         (
             Column("Tokens, of plain prompts"),
-            lambda gain: number_cell(ratio(gain), lambda it: f"{decimals(it)} times"),
+            lambda gain: number_cell(
+                ratio(gain), lambda it: f"{format_decimals(it)} times"
+            ),
         ),
     )
     about = "Paired on the questions that were answered with the method and with plain prompts."
@@ -425,28 +430,31 @@ def _compactions(costs: Sequence[Costs], name: str) -> list[Table]:
         (_MODEL, lambda costs: Cell(show_model(costs.score.model))),
         (
             Column("Compactions", "How often the context was replaced by a summary."),
-            lambda costs: number_cell(costs.compactions, tenths),
+            lambda costs: number_cell(costs.compactions, format_tenths),
         ),
         (
             Column(
                 "Retained tokens",
                 "Tokens that are left at the end: the last summary, and what came after it.",
             ),
-            lambda costs: number_cell(costs.retained_tokens, count),
+            lambda costs: number_cell(costs.retained_tokens, format_count),
         ),
     )
 
     def show_depth(row: tuple[ShownModel, _Compacted], depth: int) -> Cell:
         n, score = row[1].depths.get(depth, (0, None))
-        return number_cell(score, percent, f"n = {n}")
+        return number_cell(score, format_percent, f"n = {n}")
 
     accuracies: Sequence[
         tuple[Column, Callable[[tuple[ShownModel, _Compacted]], Cell]]
     ] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
-        (Column("Times compacted"), lambda row: number_cell(row[1].times, count)),
-        (Column("Answers"), lambda row: number_cell(row[1].n, count)),
-        (Column("Score"), lambda row: number_cell(row[1].score, percent)),
+        (
+            Column("Times compacted"),
+            lambda row: number_cell(row[1].times, format_count),
+        ),
+        (Column("Answers"), lambda row: number_cell(row[1].n, format_count)),
+        (Column("Score"), lambda row: number_cell(row[1].score, format_percent)),
         *(
             (Column(f"{depth} to {depth + 20} %"), partial(show_depth, depth=depth))
             for depth in _DEPTHS
@@ -481,18 +489,18 @@ def _points(costs: Sequence[Costs], name: str) -> list[Table]:
     """Return a table of what each row knows after each part of a growing context."""
     columns: Sequence[tuple[Column, Callable[[tuple[ShownModel, _Point]], Cell]]] = (
         (_MODEL, lambda row: Cell(show_model(row[0]))),
-        (Column("Tokens read"), lambda row: number_cell(row[1].tokens, count)),
-        (Column("Answers"), lambda row: number_cell(row[1].n, count)),
+        (Column("Tokens read"), lambda row: number_cell(row[1].tokens, format_count)),
+        (Column("Answers"), lambda row: number_cell(row[1].n, format_count)),
         (
             Column("Score", "On questions whose evidence had come."),
-            lambda row: number_cell(row[1].after, percent),
+            lambda row: number_cell(row[1].after, format_percent),
         ),
         (
             Column(
                 "Before the evidence",
                 "Score on questions whose evidence had not come yet: what is guessed.",
             ),
-            lambda row: number_cell(row[1].before, percent),
+            lambda row: number_cell(row[1].before, format_percent),
         ),
     )
     rows = []

@@ -38,7 +38,6 @@ class ForeignAnswer:
         output: the values that all programs have, without those that depend on the task.
     """
 
-    location: str
     task: str
     text: str | None
     fields: Mapping[str, Any]
@@ -65,7 +64,7 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
                 try:
                     own = _find_entry(BENCHMARKS, answer.task, length)
                 except InputError as error:
-                    raise InputError(f"{answer.location}: {error}") from error
+                    raise InputError(f"{answer.output.location}: {error}") from error
             elif length is not None and not re.search(r"[:,]length=", own):
                 own = f"{own}{',' if ':' in own else ':'}length={length}"
             entries[key] = own
@@ -73,14 +72,7 @@ def make_runs(answers: Sequence[ForeignAnswer], entry: str) -> list[OutputRun]:
     output_runs = []
     for (own, model), rows in runs.items():
         outputs = [_output(own, row) for row in rows]
-        output_runs.append(
-            OutputRun(
-                entry=own,
-                model=model,
-                outputs=outputs,
-                locations=[row.location for row in rows],
-            )
-        )
+        output_runs.append(OutputRun(entry=own, model=model, outputs=outputs))
     return output_runs
 
 
@@ -88,7 +80,7 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
     try:
         (task,) = resolve_entry(BENCHMARKS, entry).tasks
     except InputError as error:
-        raise InputError(f"{answer.location}: {error}") from error
+        raise InputError(f"{answer.output.location}: {error}") from error
     fields = answer.fields
     own = fields.get(RECORD)
     if isinstance(own, dict):
@@ -108,7 +100,7 @@ def _output(entry: str, answer: ForeignAnswer) -> Output:
         if is_missing:
             references = []
         else:
-            references = _find_references(fields, answer.location)
+            references = _find_references(fields, answer.output.location)
     text = answer.text
     if text is not None:
         split = split_reasoning(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from helm_longctx._version import VERSION
 from helm_longctx.apps.exchange.export import folder_name
-from helm_longctx.documents.numbers import drop_nan, share
+from helm_longctx.documents.numbers import drop_nan, format_share
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import Board, Suite
 from helm_longctx.results.comparability import describe
@@ -74,7 +74,9 @@ def _measure_task(board: Board, model: ShownModel, task: Task) -> MeasuredTask |
         return None
     threshold = board.benchmark.effective_score
     if threshold is None:
-        rule = f"at least {share(NOLIMA_SHARE)} of the score at the shortest length"
+        rule = (
+            f"at least {format_share(NOLIMA_SHARE)} of the score at the shortest length"
+        )
     else:
         rule = f"a score of at least {threshold:g}"
     lengths = _measure_lengths(results, threshold)

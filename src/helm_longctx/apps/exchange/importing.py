@@ -129,9 +129,10 @@ def import_files(
     for run in imported:
         if not isinstance(run, OutputRun):
             continue
-        if not run.locations:
+        if not run.outputs:
             raise InputError(f"{run.entry}: there are no answers")
-        own = _check_entry(benchmarks, run.entry, run.locations[0])
+        start = run.outputs[0].location
+        own = _check_entry(benchmarks, run.entry, start)
         _check_answers(own, run)
         name = model or run.model
         if not _MODEL.fullmatch(name):
@@ -139,7 +140,7 @@ def import_files(
             last = name.rstrip("/").rpartition("/")[2]
             if not re.fullmatch(r"[\w.:-]+", last):
                 about = f"model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b"
-                raise InputError(f"{run.locations[0]}: {about}")
+                raise InputError(f"{start}: {about}")
             name = f"{_ORGANIZATION}/{last}"
         named.append((own, run, name))
     scores = []
@@ -382,7 +383,7 @@ def import_run(
         result = create_metric(metric).evaluate(state, None, "", 1)
         stats += result.aggregated_stats
         rows += result.per_instance_stats
-    files = dict.fromkeys(location.rpartition(":")[0] for location in run.locations)
+    files = dict.fromkeys(output.location.rpartition(":")[0] for output in run.outputs)
     about = f"Answers from {', '.join(Path(file).name for file in files)}, scored here."
     name = str(spec.scenario_spec.args["entry"])
     scenario = {
@@ -408,17 +409,17 @@ def _check_answers(entry: Entry, run: OutputRun) -> None:
         InputError: an answer lacks a field that the task's scorer reads, or is in the file twice.
     """
     (task,) = entry.tasks
-    for output, location in zip(run.outputs, run.locations, strict=True):
+    for output in run.outputs:
         for name, shape in _SHAPES.items():
-            shape.check(f"{location}: {name}", getattr(output, name))
-        task.check_record(output.record, location)
-    first_locations: dict[tuple[str, int], str] = {}
-    for output, location in zip(run.outputs, run.locations, strict=True):
-        first = first_locations.setdefault((output.id, output.repeat), location)
-        if first != location:
+            shape.check(f"{output.location}: {name}", getattr(output, name))
+        task.check_record(output.record, output.location)
+    first_outputs: dict[tuple[str, int], ForeignOutput] = {}
+    for output in run.outputs:
+        first = first_outputs.setdefault((output.id, output.repeat), output)
+        if first is not output:
             raise InputError(
-                f"{location}: the example {output.id!r} has an answer in {first};"
-                " number its repeats"
+                f"{output.location}: the example {output.id!r} has an answer in"
+                f" {first.location}; number its repeats"
             )
 
 

@@ -119,11 +119,10 @@ def _missing(
             repeat=repeat,
             error=error,
             failure=Failure.UNKNOWN,
+            location=f"{path}: sample {name}",
         )
-        location = f"{path}: sample {name}"
         yield replace(
             answers[0],
-            location=location,
             text=None,
             fields=common,
             output=output,
@@ -260,6 +259,7 @@ def _answer(about: _Row, sample: Any, location: str) -> ForeignAnswer:
         failure=failure,
         finish_reason=reason,
         input_tokens=tokens if is_whole(tokens) else None,
+        location=location,
     )
     metadata = sample.get("metadata")
     fields = {
@@ -268,7 +268,6 @@ def _answer(about: _Row, sample: Any, location: str) -> ForeignAnswer:
     }
     task = str(about.get("task") or "").rpartition("/")[2]
     return ForeignAnswer(
-        location=location,
         task=task,
         text=text,
         fields=fields,

@@ -360,9 +360,9 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
             group=str(doc.get("group") or ""),
             depth=doc["depth"] if is_number(doc.get("depth")) else None,
             is_generated=doc.get("source") == GENERATED_SOURCE,
+            location=location,
         )
         yield ForeignAnswer(
-            location=location,
             task=task,
             text=text,
             fields=fields,

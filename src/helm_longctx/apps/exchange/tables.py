@@ -297,6 +297,7 @@ def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:
         depth=_number(row, "depth", location),
         group=str(row.get("group") or ""),
         is_generated=row.get("source") == GENERATED_SOURCE,
+        location=location,
     )
     if failure or row["answer"] is None:
         text = None
@@ -305,7 +306,6 @@ def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:
     task = str(row.get("task") or "")
     model = str(row.get("model") or "")
     return ForeignAnswer(
-        location=location,
         task=task,
         text=text,
         fields=fields,

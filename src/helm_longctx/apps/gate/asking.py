@@ -30,6 +30,7 @@ from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.prepared import PreparedRun
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spending import Limit
+from helm_longctx.runner.spool import RunSpools
 from helm_longctx.runs.journal import Shard
 
 
@@ -260,9 +261,11 @@ class _Arm:
         folder: the gate's folder.
         arguments: the arguments of `LongContextRunner`, with the arm's suite.
         limit: the limit in dollars of both arms.
+        spools: the spools of both arms.
 
     Attributes:
         limit: the limit in dollars.
+        spools: gives the runs of both arms their spools.
         has_asked: whether a run was not complete.
     """
 
@@ -272,12 +275,14 @@ class _Arm:
         folder: GateFolder,
         arguments: Mapping[str, Any],
         limit: Limit | None = None,
+        spools: RunSpools | None = None,
     ):
         strategy = _FirstHalf(folder if name == BASE else None)
         self._half = LongContextRunner(**arguments, strategy=strategy)
         self._whole = LongContextRunner(**arguments)
         self._whole.logs_scores = False
         self.limit = limit or self._whole.limit
+        self.spools = spools or self._whole.spools
         self.has_asked = False
         spec = self._whole.executor.execution_spec
         own = replace(
@@ -285,6 +290,7 @@ class _Arm:
         )
         for runner in (self._half, self._whole):
             runner.limit = self.limit
+            runner.spools = self.spools
             runner.executor = Executor(own)
 
     def ask_first_half(self, spec: RunSpec) -> None:
@@ -301,13 +307,14 @@ class _Arm:
 def make_arms(
     folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[str, Any]
 ) -> tuple[_Arm, _Arm]:
-    """Return both arms. They share the limit in dollars.
+    """Return both arms. They share the limit in dollars, and the prompts of a run.
 
     Args:
         base, candidate: the arguments of the runners.
     """
     first = _Arm(BASE, folder, base)
-    return first, _Arm(CANDIDATE, folder, candidate, first.limit)
+    second = _Arm(CANDIDATE, folder, candidate, first.limit, first.spools)
+    return first, second
 
 
 def ask_in_both_orders(
@@ -326,8 +333,9 @@ def ask_in_both_orders(
     base, candidate = arms
     names = []
     for one, other in specs:
-        base.ask_first_half(one)
-        candidate.ask_first_half(other)
-        path = candidate.complete(other)
-        names.append((base.complete(one).name, path.name))
+        with base.spools.share_between([one, other, other, one]):
+            base.ask_first_half(one)
+            candidate.ask_first_half(other)
+            path = candidate.complete(other)
+            names.append((base.complete(one).name, path.name))
     return names

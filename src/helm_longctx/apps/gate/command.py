@@ -32,7 +32,7 @@ from helm_longctx.config.options import (
 from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.documents.document import text_table
-from helm_longctx.documents.numbers import points
+from helm_longctx.documents.numbers import format_points
 from helm_longctx.documents.terminal import print_blocks, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from helm_longctx.config.plan import Plan
     from helm_longctx.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate, TaskSample
-    from helm_longctx.runner.spool import LoadedScenarios
+    from helm_longctx.runner.spool import Spool
 
 _MAX_DROP = 2.0
 """Default of `--max-drop`, in points."""
@@ -456,7 +456,7 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
         plan_lengths,
     )
     from helm_longctx.config.plan import make_plan
-    from helm_longctx.runner.spool import LoadedScenarios
+    from helm_longctx.runner.spool import Spool
 
     base, candidate = (make_plan(config) for config in configs)
     if named := [entry.model for entry in base.entries if entry.model]:
@@ -467,9 +467,9 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     # The questions of all estimates are the same, so their texts are made once.
     with (
         TemporaryDirectory(prefix="gate-") as folder,
-        LoadedScenarios(Path(folder)) as loaded,
+        Spool(Path(folder), keeps_instances=True) as spool,
     ):
-        every = _estimate(base, loaded)
+        every = _estimate(base, spool)
         needed = plan_lengths(_list_samples(every), goal)
         chosen = every
         if not has_size:
@@ -477,12 +477,12 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
             candidate = replace(
                 candidate, specs=limit_specs(candidate.specs, every, needed)
             )
-            chosen = _estimate(base, loaded)
+            chosen = _estimate(base, spool)
         # Of one deployment twice, the requests are the same.
         if base.specs == candidate.specs:
             others = chosen
         else:
-            others = _estimate(candidate, loaded)
+            others = _estimate(candidate, spool)
     check_samples(chosen, others)
     lengths = plan_lengths(_list_samples(chosen), goal)
     depths = plan_depths(_list_samples(chosen), goal)
@@ -495,14 +495,14 @@ def _plan_sample(configs: Sequence[RunConfig], goal: Goal, has_size: bool) -> _S
     )
 
 
-def _estimate(plan: Plan, loaded: LoadedScenarios) -> list[Estimate]:
+def _estimate(plan: Plan, spool: Spool) -> list[Estimate]:
     from helm_longctx.config.plan import make_runner
     from helm_longctx.runner.estimate import Rate, estimate_run
 
     runner = make_runner(plan.config)
     estimates = []
     for spec in plan.specs:
-        estimates.append(estimate_run(runner, spec, {}, Rate(), loaded))
+        estimates.append(estimate_run(runner, spec, {}, Rate(), spool))
     return estimates
 
 
@@ -523,7 +523,7 @@ def _print_sample(sample: _Sample, goal: Goal) -> None:
             f"{100 * plan.worse_from:.1f} points",
         )
         rows.append(cells)
-    title = f"Sample for each arm, to show that a drop is smaller than {points(goal.margin)}"
+    title = f"Sample for each arm, to show that a drop is smaller than {format_points(goal.margin)}"
     print_table(text_table(title, ("length", *numbers), rows, right=numbers))
     power = overall_power(sample.lengths, sample.depths)
     print(

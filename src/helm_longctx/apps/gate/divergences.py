@@ -17,10 +17,10 @@ import numpy as np
 from helm_longctx.apps.gate.distributions import TINY, Asked, Point, Way, Written
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import (
-    decimals,
+    format_decimals,
     format_interval,
-    share,
-    signed_decimals,
+    format_share,
+    format_signed_decimals,
 )
 from helm_longctx.results.boards import label
 from helm_longctx.results.statistics.comparison import (
@@ -592,7 +592,7 @@ def describe_sample(
         exact, noisy = ("none" if value is None else f"{value:.0%}" for value in shares)
         return (
             f"{len(asked)} questions, {way.count(True) * len(asked)} requests:"
-            f" {way.twice}. A candidate is found with a probability of {share(power)}"
+            f" {way.twice}. A candidate is found with a probability of {format_share(power)}"
             f" if it differs from BASE in {exact} of the {questions} questions of a"
             " length; if they are not deterministic, if they are farther from each"
             f" other than from themselves in {noisy} of them (--max-divergence 0)."
@@ -609,7 +609,7 @@ def describe_sample(
     )
     visible = "of no size"
     if not math.isinf(smallest):
-        visible = f"of at least {decimals(smallest, 3)} nats"
+        visible = f"of at least {format_decimals(smallest, 3)} nats"
     few = ""
     if questions < count_fewest():
         few = (
@@ -620,8 +620,8 @@ def describe_sample(
         f"{len(asked)} questions, {way.count() * len(asked) + more * twice} requests,"
         f" and {more * (len(asked) - twice)} more if BASE is not deterministic; a"
         " candidate that is clearly worse takes fewer. A part whose mean divergence is"
-        f" {visible} is called worse with a probability of {share(power)}, if its"
-        f" standard deviation between questions is {decimals(ratio, 1)} times its mean,"
+        f" {visible} is called worse with a probability of {format_share(power)}, if its"
+        f" standard deviation between questions is {format_decimals(ratio, 1)} times its mean,"
         f" {origin}; up to {margin:g} nats are accepted (--max-divergence).{few}"
     )
 
@@ -634,10 +634,10 @@ def parts_table(decision: DivergenceDecision, way: Way) -> Table:
         cells = (
             part.name,
             str(part.divergence.n),
-            format_interval(part.divergence, lambda value: decimals(value, 3)),
-            decimals(part.noise, 3),
-            share(part.same),
-            format_interval(part.loss, signed_decimals),
+            format_interval(part.divergence, lambda value: format_decimals(value, 3)),
+            format_decimals(part.noise, 3),
+            format_share(part.same),
+            format_interval(part.loss, format_signed_decimals),
             _verdict_text(part.verdict),
         )
         rows.append(cells)
@@ -666,7 +666,7 @@ def answers_table(decision: DivergenceDecision) -> Table:
         cells = (
             part.name,
             str(part.share.n),
-            format_interval(part.share, share),
+            format_interval(part.share, format_share),
             ", ".join(faults) or "none",
             _verdict_text(part.verdict),
         )
@@ -697,7 +697,7 @@ def explain(decision: DivergenceDecision) -> str:
         return (
             "NO WORSE: in each part the mean divergence that can be seen, and the mean"
             f" loss, are below {margin:g} nats, where a question counts as at most"
-            f" {most:g} nats: except for less than {share(_FAULTY_SHARE)} of the"
+            f" {most:g} nats: except for less than {format_share(_FAULTY_SHARE)} of the"
             " questions."
         )
     if decision.verdict is Verdict.NO_WORSE:
@@ -738,12 +738,12 @@ def _list_reasons(decision: DivergenceDecision) -> list[str]:
         reasons.append(f"in a part the loss is above {margin:g} nats, beyond chance")
     if any(part.changed.low > change for part in worse):
         reasons.append(
-            f"in a part more than {share(change)} of the tokens have another most"
+            f"in a part more than {format_share(change)} of the tokens have another most"
             " likely token, beyond chance"
         )
     if any(part.verdict is Verdict.WORSE for part in decision.answers):
         reasons.append(
-            f"more than {share(_FAULTY_SHARE)} of the answers of a length are faulty, beyond chance"
+            f"more than {format_share(_FAULTY_SHARE)} of the answers of a length are faulty, beyond chance"
         )
     return reasons
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from helm_longctx.apps.gate.answers import AnswerPair
 from helm_longctx.apps.gate.folder import BASE, CANDIDATE
-from helm_longctx.documents.numbers import points
+from helm_longctx.documents.numbers import format_points
 from helm_longctx.results.statistics.noninferiority import Drop
 from helm_longctx.runs.scores import Score
 from helm_longctx.tasks.sample import OTHER_TOKENIZER, is_cut
@@ -58,7 +58,7 @@ class Finding:
 def describe_floor(part: str, drop: Drop) -> Finding:
     """Return the finding for a part in which even a candidate without a right answer would not drop by more."""
     text = (
-        f"{BASE} scores {points(round(drop.base, 3))} at {part}, so even a candidate"
+        f"{BASE} scores {format_points(round(drop.base, 3))} at {part}, so even a candidate"
         f" without a right answer would not drop by more; choose tasks that {BASE} can do"
     )
     return Finding(

@@ -182,7 +182,7 @@ def read_gate(
         pairs=pairs,
         boards=boards,
         # Among themselves, tasks that are in no mean have equal weights.
-        outside=table.outside if any(table.weights) else (),
+        outside=table.outside if table.weighted_indices else (),
     )
 
 

@@ -26,11 +26,11 @@ from helm_longctx.documents.document import (
     number_cell,
 )
 from helm_longctx.documents.numbers import (
+    format_percent,
+    format_points,
     format_range,
+    format_signed_percent,
     one_line,
-    percent,
-    points,
-    signed_percent,
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.documents.site import write_site
@@ -152,7 +152,7 @@ _TASKS = "These tests decide nothing. Their p-values are adjusted for the number
 
 def explain(gate: Gate) -> str:
     """Return the verdict with its main reason, as a sentence or several."""
-    margin = points(gate.question.margin)
+    margin = format_points(gate.question.margin)
     verdict = gate.verdict
     worse = []
     for name, drop in gate.parts.items():
@@ -233,10 +233,12 @@ def _verdict_of(name: str, drop: Drop) -> str:
 def _answer(gate: Gate) -> HeadlineAnswer:
     question = gate.question
     verdict = gate.verdict
-    different = f"{percent(gate.difference_share)} % of the scores differ between both."
+    different = (
+        f"{format_percent(gate.difference_share)} % of the scores differ between both."
+    )
     level = (
         f"“No worse” is decided by {LEVEL_TEXT} intervals at each length, and “worse”"
-        f" by one-sided tests of a drop of {points(question.margin)} at"
+        f" by one-sided tests of a drop of {format_points(question.margin)} at"
         f" {100 * ONE_SIDED:g} %, adjusted for the number of lengths and depths. Both"
         " are right although somebody looks again after more instances."
     )
@@ -306,7 +308,7 @@ def _parts(
         Column("worse", "instances with a worse score of the candidate"),
         Column(
             "p (worse)",
-            f"one-sided p-value of a drop of at most {points(question.margin)}, adjusted",
+            f"one-sided p-value of a drop of at most {format_points(question.margin)}, adjusted",
         ),
         Column("verdict", is_number=False),
         Column("missing", "instances that are still needed to decide"),
@@ -322,7 +324,7 @@ def _parts(
 def _drop_row(name: str, drop: Drop) -> list[Cell]:
     comparison = drop.comparison
     effect = comparison.effect
-    ends = format_range(effect.low, effect.high, signed_percent)
+    ends = format_range(effect.low, effect.high, format_signed_percent)
     missing = 0 if name == ALL else drop.more
     numbers = (effect.n, comparison.wins, comparison.losses)
     return [

@@ -27,6 +27,7 @@ from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm.truncation import with_deployments_tokenizer
 from helm_longctx.helm_api import LocalContext, Request, RequestResult, RunSpec
+from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.models.apis.sending import Sender, ask_again
@@ -253,9 +254,11 @@ class TextComparison:
         for point in self.points:
             if point.noise is not None:
                 twice[point.length].add(point.group)
-        with SealedLines(
-            self._path, "remove this line, and its question is asked again"
-        ) as lines:
+        remedy = "remove this line, and its question is asked again"
+        with (
+            SealedLines(self._path, remedy) as lines,
+            stoppable(lambda: describe_kept(self._path)),
+        ):
             kept = dict(lines.read())
 
             def ask(question: Asked) -> None:

@@ -23,10 +23,11 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import decimals, format_range, percent
+from helm_longctx.documents.numbers import format_decimals, format_percent, format_range
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
+from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -132,7 +133,9 @@ def _interval_text(
     return "\n".join(filter(None, (show(value), format_range(low, high, show))))
 
 
-def _percent_text(value: float | None, show: Callable[[float], str] = percent) -> str:
+def _percent_text(
+    value: float | None, show: Callable[[float], str] = format_percent
+) -> str:
     """Return a share in percent, or a number as another function shows it; a dash if it is not defined."""
     if value is None or math.isnan(value):
         return "-"
@@ -141,7 +144,7 @@ def _percent_text(value: float | None, show: Callable[[float], str] = percent) -
 
 def _number_text(value: float | None) -> str:
     """Return a number with two decimals; a dash if it is not defined."""
-    return _percent_text(value, decimals)
+    return _percent_text(value, format_decimals)
 
 
 def judge_check(
@@ -255,7 +258,7 @@ def _ask(
         if benchmark.judge_checks:
             make_checks = get_class_by_name(benchmark.judge_checks)
             items += make_checks(root)
-    with without_helms_log():
+    with without_helms_log(), stoppable(lambda: describe_kept(cache)):
         return Results(
             f"judge={judge}", digest_checks(items), observe(items, judges, repeats)
         )

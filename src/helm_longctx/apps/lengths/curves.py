@@ -16,7 +16,13 @@ from helm_longctx.documents.document import (
     Table,
     number_cell,
 )
-from helm_longctx.documents.numbers import DASH, MARK, format_range, percent, share
+from helm_longctx.documents.numbers import (
+    DASH,
+    MARK,
+    format_percent,
+    format_range,
+    format_share,
+)
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
 from helm_longctx.results.boards import OVERALL, Board, label, mean_of_results
 from helm_longctx.results.cells import (
@@ -115,7 +121,7 @@ def _sweep_table(
         ),
         Column(
             "Effective level",
-            f"The hardest level at which the score is at least {share(NOLIMA_SHARE)} of"
+            f"The hardest level at which the score is at least {format_share(NOLIMA_SHARE)} of"
             " that at the easiest.",
             is_number=False,
         ),
@@ -427,9 +433,9 @@ def _table(board: Board, name: str) -> Table | None:
     usual = max(sets, key=lambda lengths: (sets.count(lengths), len(lengths)))
     own = board.benchmark.effective_score
     if own is None:
-        least = f"{share(NOLIMA_SHARE)} of that at the shortest"
+        least = f"{format_share(NOLIMA_SHARE)} of that at the shortest"
     else:
-        least = f"{percent(own)} %, as the publication has it"
+        least = f"{format_percent(own)} %, as the publication has it"
     columns = [
         Column("Model", is_number=False),
         *(Column(label(length)) for length in lengths),

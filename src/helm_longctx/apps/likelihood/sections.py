@@ -20,11 +20,11 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import (
     DASH,
-    count,
-    decimals,
+    format_count,
+    format_decimals,
+    format_percent,
     format_range,
-    percent,
-    signed_decimals,
+    format_signed_decimals,
 )
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
@@ -140,7 +140,9 @@ def _own(board: Board) -> Iterator[Result]:
                     yield result
 
 
-def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) -> Cell:
+def _nats(
+    interval: Interval | None, show: Callable[[float], str] = format_decimals
+) -> Cell:
     if interval is None or math.isnan(interval.mean):
         return Cell(DASH, note="the prompts have no context apart from the question")
     return Cell(
@@ -151,7 +153,7 @@ def _nats(interval: Interval | None, show: Callable[[float], str] = decimals) ->
 
 
 def _mean_nats(
-    interval: Interval | None, show: Callable[[float], str] = decimals
+    interval: Interval | None, show: Callable[[float], str] = format_decimals
 ) -> Cell:
     """Return a mean over answers, with the reason where it has no interval."""
     cell = _nats(interval, show)
@@ -187,12 +189,12 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
         rows.append(
             [
                 *_about(board, result),
-                number_cell(result.interval.n, count),
+                number_cell(result.interval.n, format_count),
                 _mean_nats(_interval(result, MEAN_LOGPROB)),
                 _mean_nats(_interval(result, f"{MEAN_LOGPROB}_without_context")),
-                _mean_nats(_interval(result, _GAIN), signed_decimals),
+                _mean_nats(_interval(result, _GAIN), format_signed_decimals),
                 _mean_nats(
-                    _interval(result, f"{ANSWER_LOGPROB}_gain"), signed_decimals
+                    _interval(result, f"{ANSWER_LOGPROB}_gain"), format_signed_decimals
                 ),
                 score_cell(result),
                 score_cell(
@@ -235,11 +237,11 @@ def _misses(board: Board) -> Iterator[Block]:
         with_gain = [answer for answer in answers if _GAIN in answer.values]
         row = [
             *_about(board, result),
-            number_cell(whole.median.n, count),
+            number_cell(whole.median.n, format_count),
             _nats(whole.median),
-            number_cell(whole.trimmed_mean, decimals),
+            number_cell(whole.trimmed_mean, format_decimals),
             Cell(
-                text=percent(whole.misses.mean),
+                text=format_percent(whole.misses.mean),
                 value=whole.misses.mean,
                 detail=format_range(whole.misses.low, whole.misses.high),
             ),
@@ -250,8 +252,8 @@ def _misses(board: Board) -> Iterator[Block]:
                 [answer.group for answer in with_gain],
             )
             row += [
-                _nats(gain.median, signed_decimals),
-                number_cell(gain.trimmed_mean, signed_decimals),
+                _nats(gain.median, format_signed_decimals),
+                number_cell(gain.trimmed_mean, format_signed_decimals),
             ]
         else:
             row += [_nats(None), _nats(None)]
@@ -298,7 +300,7 @@ def _depths(board: Board) -> Iterator[Block]:
             about = [
                 *_about(board, result),
                 Cell(f"{depth} %", depth),
-                number_cell(len(values), count),
+                number_cell(len(values), format_count),
             ]
             rows.append([*about, _mean_nats(interval), _nats(median)])
     if rows:
@@ -391,7 +393,7 @@ def _ratio_cell(results: Sequence[tuple[Result, str]]) -> Cell:
     )
     if not math.isfinite(signal.ratio):
         return Cell(DASH, note="the scores have no noise, or are all equal")
-    return Cell(decimals(signal.ratio, 1), signal.ratio)
+    return Cell(format_decimals(signal.ratio, 1), signal.ratio)
 
 
 _ABOUT_LOSS = (
@@ -419,8 +421,8 @@ def _positions(board: Board) -> Iterator[Block]:
             rows.append(
                 [
                     *_about(board, result),
-                    number_cell(end, count),
-                    number_cell(loss.n, count),
+                    number_cell(end, format_count),
+                    number_cell(loss.n, format_count),
                     _nats(loss),
                 ]
             )
@@ -428,13 +430,13 @@ def _positions(board: Board) -> Iterator[Block]:
             shown = {
                 "model": short_name(result.model),
                 "part": part,
-                "position": count(end),
+                "position": format_count(end),
                 "kind": "own",
             }
             points.append({**shown, **interval_row(loss)})
     if not rows:
         return
-    levels = list(map(count, sorted(ends)))
+    levels = list(map(format_count, sorted(ends)))
     parts = list(dict.fromkeys(str(point["part"]) for point in points))
     spec = curves(parts, levels, "Position (tokens)", "position", is_share=False)
     yield Figure(
@@ -476,10 +478,10 @@ def _key_tokens(board: Board) -> Iterator[Block]:
         rows.append(
             [
                 *_about(board, result),
-                number_cell(key_tokens.n, count),
+                number_cell(key_tokens.n, format_count),
                 perplexity_cell(find_perplexity(result)),
                 perplexity_cell(find_longppl(result), "no text has key tokens"),
-                number_cell(key_tokens.mean, decimals),
+                number_cell(key_tokens.mean, format_decimals),
             ]
         )
     if not rows:

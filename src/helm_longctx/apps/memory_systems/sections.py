@@ -27,11 +27,11 @@ from helm_longctx.documents.document import (
 )
 from helm_longctx.documents.numbers import (
     DASH,
-    count,
     drop_nan,
+    format_count,
+    format_percent,
     format_range,
-    percent,
-    signed_percent,
+    format_signed_percent,
 )
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError, bad_argument
@@ -438,7 +438,7 @@ def _contrast_table(table: _ReaderTable, name: str) -> list[Table]:
                 "Tokens",
                 "Tokens of a question in all requests, in percent of those with the full context.",
             ),
-            lambda row: number_cell(_find_token_share(table, row), percent),
+            lambda row: number_cell(_find_token_share(table, row), format_percent),
         ),
     )
     title = "What a system adds and lacks, in points; tokens in percent of the full context's"
@@ -449,9 +449,11 @@ def _effect_cell(decision: Decision | None) -> Cell:
     if decision is None:
         return Cell(DASH, note="no questions in common by one judge")
     effect = decision.comparison.effect
-    ends = format_range(effect.low, effect.high, signed_percent)
+    ends = format_range(effect.low, effect.high, format_signed_percent)
     return Cell(
-        signed_percent(effect.mean), effect.mean, detail=f"{ends}; {decision.verdict}"
+        format_signed_percent(effect.mean),
+        effect.mean,
+        detail=f"{ends}; {decision.verdict}",
     )
 
 
@@ -501,11 +503,11 @@ def _spread_table(table: _ReaderTable, name: str) -> list[Table]:
         (Column("Score here"), lambda row: score_cell(row.highest[1])),
         (
             Column("Spread", "In points."),
-            lambda row: number_cell(row.size, percent),
+            lambda row: number_cell(row.size, format_percent),
         ),
         (
             Column("Questions"),
-            lambda row: number_cell(row.highest[1].interval.n, count),
+            lambda row: number_cell(row.highest[1].interval.n, format_count),
         ),
     )
     about = "Where the prompts have different judges, the spread is of both; judge=NAME gives all prompts one judge."

@@ -28,11 +28,11 @@ from helm_longctx.documents.numbers import (
     DASH,
     MARK,
     add_in_brackets,
-    count,
-    decimals,
+    format_count,
+    format_decimals,
     format_range,
+    format_signed_decimals,
     one_line,
-    signed_decimals,
 )
 from helm_longctx.documents.plots import interval_plot
 from helm_longctx.environment import require
@@ -381,7 +381,7 @@ def pooling_sections(boards: Iterable[Board]) -> list[Section]:
 def _answer(pooled: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     best = order[0]
     ranks = pooled.pooling.ranks
-    verdict = f"{one_line(best)} ranks first of {len(order)} models over {count(pooled.instances)} instances."
+    verdict = f"{one_line(best)} ranks first of {len(order)} models over {format_count(pooled.instances)} instances."
     is_sure = ranks[best].high == 1
     if is_sure:
         others = "leave it no other rank"
@@ -400,9 +400,9 @@ def _answer(pooled: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     agreement = pooled.pooling.agreement(pooled.means)
     text = "A rank correlation with the means needs three models."
     if not math.isnan(agreement.rho):
-        ends = format_range(agreement.low, agreement.high, decimals)
+        ends = format_range(agreement.low, agreement.high, format_decimals)
         rho = add_in_brackets(
-            decimals(agreement.rho), ends and f"{LEVEL_TEXT} interval {ends}"
+            format_decimals(agreement.rho), ends and f"{LEVEL_TEXT} interval {ends}"
         )
         text = f"Spearman's rank correlation with the means over tasks and lengths is {rho}, over {agreement.n} models."
     return HeadlineAnswer(
@@ -455,17 +455,17 @@ def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
         strength = pooled.pooling.strengths[model]
         if model in whole:
             caveats = ""
-            rank = number_cell(by_mean.index(model) + 1, count)
+            rank = number_cell(by_mean.index(model) + 1, format_count)
         else:
             caveats = f"over {cells[model]} of {pooled.most_cells}"
             rank = Cell(DASH, note="a mean over fewer tasks and lengths")
-        ends = format_range(strength.low, strength.high, signed_decimals)
+        ends = format_range(strength.low, strength.high, format_signed_decimals)
         row = [
             rank_cell(pooled.pooling.ranks[model]),
             Cell(one_line(model), tag="own"),
-            Cell(signed_decimals(strength.mean), strength.mean, ends),
+            Cell(format_signed_decimals(strength.mean), strength.mean, ends),
             number_cell(_chance(strength).mean),
-            number_cell(strength.n, count),
+            number_cell(strength.n, format_count),
             number_cell(pooled.means[model], caveats=caveats),
             rank,
         ]

@@ -10,7 +10,7 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import count
+from helm_longctx.documents.numbers import format_count
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cells import (
     find_wide_bounds,
@@ -63,7 +63,7 @@ def scrutiny_sections(board: Board) -> list[Section]:
                     *_about(board, score),
                     score_cell(score),
                     number_cell(right.mean),
-                    number_cell(right.n, count),
+                    number_cell(right.n, format_count),
                 ]
             )
     if rows:

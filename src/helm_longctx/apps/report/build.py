@@ -4,7 +4,7 @@ Prompts are shown elided. What a list needs is in one file, and the texts are in
 when an instance is opened. They are scripts, since without a server a browser reads no other files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import chain, islice
@@ -30,7 +30,12 @@ from helm_longctx.documents.document import (
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, count, decimals, percent
+from helm_longctx.documents.numbers import (
+    MARK,
+    format_count,
+    format_decimals,
+    format_percent,
+)
 from helm_longctx.documents.site import (
     safe_json,
     write_document,
@@ -62,7 +67,7 @@ from helm_longctx.runs.prompts import (
 from helm_longctx.runs.records import Record
 from helm_longctx.runs.scores import Score, read_scored_records, read_steps
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA, PLAIN_NUMBERS
+from helm_longctx.tasks.metric_names import CONDITIONS, GENERATED_DATA
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.sample import RecordKey
 from helm_longctx.tasks.task import UNREAD
@@ -322,6 +327,13 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_FORMATS: Mapping[str, Callable[[float], str]] = {
+    "share": format_percent,
+    "tokens": format_count,
+    "number": format_decimals,
+}
+"""Functions that write a condition's number, by its unit."""
+
 _LEFT_OUT = (
     "depth",
     "published",
@@ -345,7 +357,10 @@ def _condition_sections(board: Board, server: str) -> list[Section]:
     heads = [
         *text_columns("Model", "Run entry", "Length"),
         Column("Answers", "Answers with a score, of all answers."),
-        *(Column(CONDITIONS[name][0], CONDITIONS[name][1]) for name in names),
+        *(
+            Column(CONDITIONS[name].title, CONDITIONS[name].description)
+            for name in names
+        ),
         Column(
             "HELM",
             "The run's page in HELM, if its server's address was given.",
@@ -388,8 +403,7 @@ def _row(
     numbers = []
     for name in names:
         value = total if name == "cost" else _mean(results, name)
-        show = decimals if name in PLAIN_NUMBERS else percent
-        cell = number_cell(value, count if name.endswith("_tokens") else show)
+        cell = number_cell(value, _FORMATS[CONDITIONS[name].unit])
         is_linked = name == UNREAD and bool(value)
         numbers.append(replace(cell, link=link_unread(first)) if is_linked else cell)
     return [

@@ -20,13 +20,14 @@ from helm_longctx.documents.document import (
 from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
-    count,
+    format_count,
+    format_percent,
     format_range,
-    percent,
-    signed_percent,
-    tenths,
+    format_signed_percent,
+    format_tenths,
 )
 from helm_longctx.documents.plots import interval_plot
+from helm_longctx.errors import describe_all
 from helm_longctx.results.boards import OVERALL, Board, label, score_key, show_model
 from helm_longctx.results.cells import (
     SHOWN,
@@ -174,14 +175,14 @@ def _certainty(
     published = [score for score in ranking if score.is_published]
     texts = [describe_best(best.model, [score.model for score in own[1:]], differences)]
     if published and ranking[0] is best:
-        texts += [f"It is the highest of all {len(ranking)} models with this score."]
+        every = describe_all(len(ranking), "model")
+        texts += [f"It is the highest of {every} with this score."]
     elif published:
         first = ranking[0]
         name = show_model(first.model)
         score = _score_text(first)
-        texts += [
-            f"Of all {len(ranking)} models with this score, {name} has the highest: {score}."
-        ]
+        every = describe_all(len(ranking), "model")
+        texts += [f"Of {every} with this score, {name} has the highest: {score}."]
     if published:
         verdicts = [differences[best.model, score.model].verdict for score in published]
         outcomes = {
@@ -239,7 +240,7 @@ def _outside(
 
 
 def _score_text(result: Result) -> str:
-    return add_mark(percent(result.interval.mean), result.caveats)
+    return add_mark(format_percent(result.interval.mean), result.caveats)
 
 
 def _plot(
@@ -396,7 +397,9 @@ def _above(board: Board, score: Result | None) -> Cell:
     if floor is None:
         return number_cell(None, note="no floor over the same tasks and questions")
     return number_cell(
-        score.interval.mean - floor, signed_percent, caveats=caveat_kinds(score.caveats)
+        score.interval.mean - floor,
+        format_signed_percent,
+        caveats=caveat_kinds(score.caveats),
     )
 
 
@@ -438,7 +441,9 @@ def _signal_cell(signal: SignalToNoise | None) -> Cell:
     # Without any noise there is no sample of right and wrong answers that could tell the models apart.
     is_known = signal is not None and math.isfinite(signal.ratio)
     return number_cell(
-        signal.ratio if signal and is_known else None, tenths, note="too few models"
+        signal.ratio if signal and is_known else None,
+        format_tenths,
+        note="too few models",
     )
 
 
@@ -507,7 +512,7 @@ def _task_table(board: Board, length: int | None, name: str) -> Table | None:
                 Cell(board.titles[result.task]),
                 model,
                 score_cell(result),
-                number_cell(result.interval.n, count),
+                number_cell(result.interval.n, format_count),
                 _signal_cell(signals[result.task]),
                 number_cell(noises[id(result)], note="asked once"),
                 caveats,

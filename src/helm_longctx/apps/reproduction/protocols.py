@@ -199,7 +199,7 @@ def _ends(interval: Interval) -> tuple[str, str]:
 
 def _known_effort(deployment: str) -> str | None:
     """Return the reasoning effort that a deployment sends, or None if it sends none, or is not registered."""
-    from helm_longctx.helm.registry import find_client_arguments
+    from helm_longctx.helm.style import find_client_arguments
 
     effort = find_client_arguments(deployment).get("reasoning_effort")
     return str(effort) if effort else None

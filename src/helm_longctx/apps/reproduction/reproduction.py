@@ -19,7 +19,7 @@ from helm_longctx.documents.document import (
     Table,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, add_mark, format_range, percent
+from helm_longctx.documents.numbers import MARK, add_mark, format_percent, format_range
 from helm_longctx.documents.plots import over_time
 from helm_longctx.results.boards import Board, mean_of_results, show_model
 from helm_longctx.results.comparability import GENERATED, describe
@@ -521,7 +521,7 @@ def _make_section(
             interval = measurement.interval
             tag = "caveats" if measurement.reasons else ""
             ends = format_range(interval.low, interval.high) or "unknown"
-            text = add_mark(percent(interval.mean), measurement.reasons)
+            text = add_mark(format_percent(interval.mean), measurement.reasons)
             note = "; ".join(measurement.reasons)
             measured[measurement.model] = Cell(text, interval.mean, ends, note, tag=tag)
         for row in protocol.rows:

@@ -78,12 +78,10 @@ COLUMNS_1_1 = (
 )
 DOCUMENT = "BEGIN DOCUMENT {number}:\n{text}\nEND DOCUMENT {number}"
 _BAD_ARCHIVE = (
-    *(
-        OSError,
-        EOFError,
-        RuntimeError,
-        UnicodeDecodeError,
-    ),  # RuntimeError: encrypted, or another compression
+    OSError,
+    EOFError,
+    RuntimeError,  # encrypted, or another compression
+    UnicodeDecodeError,
     zipfile.BadZipFile,
     zlib.error,
     struct.error,

@@ -22,6 +22,7 @@ from helm_longctx.tasks import (
     Template,
     WebFile,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.lengths import length_label
@@ -71,8 +72,7 @@ def _load_questions(
 ) -> Iterator[Example]:
     """Load BestAnswer's questions in file order."""
     earlier: Counter[str] = Counter()
-    (path,) = task.paths(settings.level)
-    for row in JsonArray(root / path, _QUESTION_COLUMNS):
+    for row in JsonArray(task.only_file(settings, root), _QUESTION_COLUMNS):
         answers = row["all_answers"]
         TEXTS.check(f"{row}: column 'all_answers'", answers)
         listed = ""
@@ -95,8 +95,7 @@ def _load_questions(
 def _load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load TSort's prompts in file order."""
     earlier: Counter[str] = Counter()
-    (path,) = task.paths(settings.level)
-    for row in JsonArray(root / path, _SECTION_COLUMNS):
+    for row in JsonArray(task.only_file(settings, root), _SECTION_COLUMNS):
         order: Any = row["answer"]
         with suppress(ValueError, RecursionError):
             if isinstance(order, str):
@@ -225,7 +224,7 @@ def _task(name: str, lengths: Sequence[int], **further: Any) -> Task:
         api_samples[length] = 200 if length < _ULTRA_LONG else 50
     return Task(
         name=name,
-        sizes={length: length for length in lengths},
+        sizes=sizes_in_tokens(lengths),
         num_samples=samples,
         sources=lambda length: (file_of(name, length),),
         variants={"paper": Variant(), "api": Variant(num_samples=api_samples)},

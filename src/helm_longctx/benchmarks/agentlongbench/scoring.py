@@ -21,6 +21,7 @@ from helm_longctx.tasks.task import (
     is_number,
     is_text,
 )
+from helm_longctx.tasks.words import f1, find_last_between
 
 _OPENING = re.compile("<answer>", re.IGNORECASE)
 _CLOSING = re.compile("</answer>", re.IGNORECASE)
@@ -44,19 +45,8 @@ class _OfficialError(Exception):
 
 
 def find_answer(text: str) -> str | None:
-    """Return the text between the last pair of tags, or None if there is none.
-
-    It is what the official pattern finds, whose time is quadratic in a text of tags that do not close.
-    """
-    tagged = None
-    position = 0
-    while opening := _OPENING.search(text, position):
-        closing = _CLOSING.search(text, opening.end())
-        if closing is None:
-            break
-        tagged = text[opening.end() : closing.start()]
-        position = closing.end()
-    return None if tagged is None else tagged.strip()
+    """Return the text between the last pair of tags, or None if there is none."""
+    return find_last_between(text, _OPENING, _CLOSING)
 
 
 def _to_whole(text: str) -> int:
@@ -226,14 +216,7 @@ def _compare_sets(given: Any, tagged: str) -> float:
     """Return F1 of the names."""
     right = _gold_set(given)
     named = {*read_names(tagged)}
-    if not right and not named:
-        return 1.0
-    same = len(right & named)
-    if not same:
-        return 0.0
-    precision = same / len(named)
-    recall = same / len(right)
-    return 2 * precision * recall / (precision + recall)
+    return f1(named, right) if right or named else 1.0
 
 
 _COMPARE: dict[str, Callable[[Any, str, bool], float | None]] = {

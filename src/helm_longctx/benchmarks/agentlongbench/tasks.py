@@ -27,6 +27,7 @@ from helm_longctx.tasks import (
     InputError,
     Shape,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.lengths import STANDARD
@@ -171,8 +172,7 @@ def load(
     explanation: str = "",
 ) -> Iterator[Example]:
     """Yield the questions of a file in its order: all of them, unless the run entry gives a number."""
-    (path,) = task.paths(settings.length)
-    rows = JsonLines(root / path, _COLUMNS)
+    rows = JsonLines(task.only_file(settings, root), _COLUMNS)
     for row in islice(rows, settings.num_samples):
         if row["question_type"] != kind.official:
             reason = f"question_type must be {kind.official!r}"
@@ -288,6 +288,18 @@ def _find_form(kind: str, is_verbose: bool) -> str:
     return KINDS[kind].form
 
 
+_task = partial(
+    Task,
+    template=NO_TEMPLATE,
+    can_read=scoring.can_read,
+    sizes=sizes_in_tokens(FOLDERS),
+    variants={"paper": Variant(temperature=0.7)},
+    record_shapes={"answer": _ANSWER},
+    baseline=Baseline(answer_by_counting, "<answer>1</answer>"),
+    **task_fields(__package__),
+)
+
+
 def _make_task(setting: str, name: str, explanation: str = "") -> Task:
     kind = KINDS[name]
     is_verbose = setting.endswith("v")
@@ -309,11 +321,10 @@ def _make_task(setting: str, name: str, explanation: str = "") -> Task:
     if is_masked and form == "pair":
         repaired = partial(scoring.score, form="masked pair", is_masked=True)
         scorers = {"published": score, "repaired": repaired}
-    return Task(
+    return _task(
         name=_name_task(setting, name) + end,
         alias=name + end,
         title=title,
-        template=NO_TEMPLATE,
         load=partial(
             load,
             kind=kind,
@@ -322,16 +333,10 @@ def _make_task(setting: str, name: str, explanation: str = "") -> Task:
         ),
         score=score,
         scorers=scorers,
-        can_read=scoring.can_read,
         headline=(metric,),
         metrics=(metric,),
-        sizes={length: length for length in FOLDERS},
         sources=list_sources,
         num_samples=kind.samples,
-        variants={"paper": Variant(temperature=0.7)},
-        record_shapes={"answer": _ANSWER},
-        baseline=Baseline(answer_by_counting, "<answer>1</answer>"),
-        **task_fields(__package__),
     )
 
 
@@ -361,27 +366,20 @@ def _make_generated_task(category: str, name: str) -> Task:
     # Names are numbers.
     form = "masked pair" if form == "pair" else form
     metric = "f1" if form == "set" else "accuracy"
-    return Task(
+    return _task(
         name=f"{category}_{name}",
         alias=name,
         title=f"{kind.title}, {category.replace('_', ' ')}",
-        template=NO_TEMPLATE,
         load=partial(generate, kind=name, is_verbose=is_verbose),
         score=partial(scoring.score, form=form, is_masked=True),
-        can_read=scoring.can_read,
         headline=(metric,),
         metrics=(metric,),
-        sizes={length: length for length in FOLDERS},
         any_length=True,
         num_samples=kind.samples,
         most_samples=100 * kind.samples,
         arguments=("seed",),
-        variants={"paper": Variant(temperature=0.7)},
-        record_shapes={"answer": _ANSWER},
-        baseline=Baseline(answer_by_counting, "<answer>1</answer>"),
         generated="always",
         official_task=name,
-        **task_fields(__package__),
     )
 
 

@@ -18,13 +18,13 @@ from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.data.jsonl import NOT_UTF_8, FileRow, JsonLines, Row
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.tasks import (
-    STANDARD,
     Baseline,
     Category,
     DataRoot,
     Judgement,
     Message,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
@@ -356,7 +356,7 @@ def _task(
         name=name,
         title=title,
         template=PROMPT,
-        sizes={length: length for length in STANDARD.values()},
+        sizes=sizes_in_tokens(),
         load=load,
         score=_score_judged if judged else score,
         headline=(headline,),

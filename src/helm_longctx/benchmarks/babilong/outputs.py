@@ -43,8 +43,14 @@ _NO_VALUE = frozenset(
         "<NA>",
         "N/A",
         "NA",
+        "NULL",
+        "NaN",
+        "None",
+        "n/a",
+        "nan",
+        "null",
     )
-) | {"NULL", "NaN", "None", "n/a", "nan", "null"}
+)
 """Outputs that the official code scores as empty ones, because pandas takes them for missing values."""
 
 
@@ -56,22 +62,17 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
             " qa1_4k_instruction_yes_examples_yes_….csv"
         )
     outputs = []
-    locations = []
     for number, row in enumerate(read_csv(path, ("target", "question"), _ROWS_AT_ONCE)):
-        if row["output"] in _NO_VALUE:
-            answer = ""
-        else:
-            answer = row["output"]
-        name = f"{match['task']}-{number}"
+        is_missing = row["output"] in _NO_VALUE
         outputs.append(
             Output(
-                id=name,
-                prediction=answer,
+                id=f"{match['task']}-{number}",
+                prediction="" if is_missing else row["output"],
                 references=[row["target"]],
                 record={"question": row["question"]},
+                location=f"{path}: row {number + 1}",
             )
         )
-        locations.append(f"{path}: row {number + 1}")
     # The script's folders are RESULTS/ORGANIZATION/MODEL, or RESULTS/MODEL.
     folder = path.resolve().parent
     model = folder.name
@@ -88,7 +89,6 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         entry=entry or own,
         model=model,
         outputs=outputs,
-        locations=locations,
     )
 
 

@@ -106,15 +106,15 @@ def load(
     name: str,
 ) -> Iterator[Example]:
     """Yield a task's samples in file order."""
-    (path,) = task.paths(settings.length)
-    read = JsonArray if path.endswith(".json") else JsonLines
+    path = task.only_file(settings, root)
+    read = JsonArray if path.suffix == ".json" else JsonLines
     shots = task.demonstrations(settings)
     if shots not in (0, task.shots):
         raise bad_argument(
             task.name, "shots", shots, ["0", str(task.shots)] if task.shots else ["0"]
         )
     examples = prompts.EXAMPLES[name] if shots else ""
-    for number, row in enumerate(read(root / path, COLUMNS)):
+    for number, row in enumerate(read(path, COLUMNS)):
         # get_formatted_input strips the context and the whole prompt, whose last part is the question.
         fields = {
             "context": row["input"].strip(),

@@ -33,6 +33,7 @@ from helm_longctx.tasks import (
     Judgement,
     PinnedFile,
     Template,
+    sizes_in_tokens,
 )
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
@@ -146,20 +147,16 @@ JUDGE = "openai/gpt-4.1-mini-2025-04-14"
 
 ORDERING = "event_ordering"
 ABILITIES = (
-    *(
-        "abstention",
-        "contradiction_resolution",
-        ORDERING,
-        "information_extraction",
-        "instruction_following",
-    ),
-    *(
-        "knowledge_update",
-        "multi_session_reasoning",
-        "preference_following",
-        "summarization",
-        "temporal_reasoning",
-    ),
+    "abstention",
+    "contradiction_resolution",
+    ORDERING,
+    "information_extraction",
+    "instruction_following",
+    "knowledge_update",
+    "multi_session_reasoning",
+    "preference_following",
+    "summarization",
+    "temporal_reasoning",
 )
 METRICS = (
     *JUDGED,
@@ -621,7 +618,7 @@ def _task(name: str, title: str, is_text: bool) -> Task:
         score=score,
         scorers=score_silence(score),
         metrics=METRICS,
-        sizes={length: length for length in CHATS},
+        sizes=sizes_in_tokens(CHATS),
         num_samples={length: chats * QUESTIONS for length, (_, chats) in CHATS.items()},
         sources=_find_sources,
         official_judge=JUDGE,

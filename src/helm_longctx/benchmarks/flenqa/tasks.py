@@ -18,6 +18,7 @@ from helm_longctx.tasks import (
     Message,
     Template,
     Types,
+    sizes_in_tokens,
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.sampling import take_sample
@@ -48,9 +49,6 @@ _COLUMNS: Types = {
     "assertion/question": str,
     "mixin": str,
     "label": str,
-}
-_COLUMNS = {
-    **_COLUMNS,
     "padding_type": str,
     "dispersion": str,
     "ctx_size": int,
@@ -163,7 +161,7 @@ def _task(name: str, dataset: str, reasoned: bool) -> Task:
             "accuracy_random",
             *(("cot_coverage", "early_response") if reasoned else ()),
         ),
-        sizes={length: length for length in LENGTHS},
+        sizes=sizes_in_tokens(LENGTHS),
         num_samples=PROMPTS,
         sources=lambda length: (SOURCE,),
         record_shapes={"dispersion": TEXT, "facts": TEXTS},

@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache, partial
 from itertools import takewhile
 from pathlib import Path
-from random import Random
 from typing import NamedTuple
 
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks import (
-    STANDARD,
     DataRoot,
     Message,
     Template,
     generation,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
-from helm_longctx.tasks.generated_text import count_lines, draw_lines, insert_lines
+from helm_longctx.tasks.generated_text import (
+    NewNames,
+    count_lines,
+    draw_examples,
+    draw_lines,
+    insert_lines,
+    invent_word,
+)
 from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE
 from helm_longctx.tasks.task import (
     Baseline,
@@ -44,8 +49,6 @@ INSTRUCTIONS = 100
 _FILE = Path(__file__).with_name("associations.yaml")
 """What texts say and what questions ask, without a content word that both share."""
 
-_STARTS = tuple("bdfghjklmnprstvwz")
-_VOWELS = "aeiou"
 _ENDS = ("", "", "l", "n", "r", "s", "m", "nd", "rk", "th")
 
 
@@ -75,25 +78,13 @@ class _Owned(NamedTuple):
         return f"{self.thing} of someone who {self.said}"
 
 
-class _Material:
-    """Words and names from one random generator. No name is drawn twice.
-
-    Args:
-        key: identifies the example, such as `recall 42 0`. Equal keys give equal material.
-        facts: the material of the question, of which nothing is drawn again.
-    """
-
-    def __init__(self, key: str, facts: _Material | None = None):
-        self.random = Random(key)
-        if facts:
-            self._used: set[str] = set(facts._used)
-        else:
-            self._used = set()
+class _Material(NewNames):
+    """Words and names from one random generator. No name is drawn twice."""
 
     def possession(self) -> _Owned:
         """Draw a thing with its owner, who has another occupation or a thing of another category than all before."""
         owned = self.other()
-        self._used.add(owned.question)
+        self.used.add(owned.question)
         return owned
 
     def other(self) -> _Owned:
@@ -111,47 +102,39 @@ class _Material:
                 asked=asked,
                 category=category,
             )
-            if owned.question not in self._used:
+            if owned.question not in self.used:
                 return owned
 
     def name(self) -> str:
         """Draw a new invented name, such as `Tavelor Grosimun`."""
-        return self._new(lambda: f"{self._word(2)} {self._word(3)}")
+        return self.draw_new(lambda: f"{self._word(2)} {self._word(3)}")
 
     def town(self) -> str:
         """Draw a new invented name of a town, such as `Grosimun`."""
-        return self._new(lambda: self._word(3))
+        return self.draw_new(lambda: self._word(3))
 
     def number(self) -> str:
         """Draw a new number of seven digits."""
-        return self._new(lambda: str(self.random.randrange(1_000_000, 10_000_000)))
+        return self.draw_new(lambda: str(self.random.randrange(1_000_000, 10_000_000)))
 
     def thing(self) -> str:
         """Draw an adjective and a noun; they can repeat."""
         return " ".join(
-            self.random.choice(_read_words(kind)) for kind in ("adjective", "noun")
+            self.random.choice(generation.plain_words(kind))
+            for kind in ("adjective", "noun")
         )
 
     def new_thing(self) -> str:
         """Draw an adjective and a noun that were not drawn by this method before."""
-        return self._new(self.thing)
+        return self.draw_new(self.thing)
 
     def sentence(self) -> str:
         """Draw a sentence that says nothing."""
         return f"The {self.thing()} {self.random.choice(_VERBS)} the {self.thing()}."
 
     def _word(self, syllables: int) -> str:
-        choice = self.random.choice
-        pairs = []
-        for _ in range(syllables):
-            pairs.append(choice(_STARTS) + choice(_VOWELS))
-        return "".join(pairs).capitalize() + choice(_ENDS)
-
-    def _new(self, draw: Callable[[], str]) -> str:
-        while (text := draw()) in self._used:
-            pass
-        self._used.add(text)
-        return text
+        word = invent_word(self.random, syllables)
+        return word.capitalize() + self.random.choice(_ENDS)
 
 
 def _rest(question: str) -> int:
@@ -169,17 +152,6 @@ def associations() -> list[tuple[str, str]]:
 def categories() -> list[tuple[str, list[str]]]:
     """Return what questions ask for, each with the things in texts that are meant."""
     return [*read_yaml(_FILE)["categories"].items()]
-
-
-@cache
-def _read_words(kind: str) -> list[str]:
-    """Return the words of a kind, `adjective` or `noun`, of the package wonderwords that are plain words."""
-    words = " ".join(generation.read_words(f"{kind}list.txt")).split()
-    chosen = set()
-    for word in words:
-        if word.isascii() and word.isalpha() and word.islower():
-            chosen.add(word)
-    return sorted(chosen)
 
 
 _VERBS = (
@@ -223,18 +195,14 @@ _Start = Callable[[_Material], _Material]
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Draw the examples of a task."""
-    for number in range(task.sample(settings)):
-        question, text = divmod(number, settings.texts)
-        name = f"{task.name}-{settings.seed}-{question}"
+
+    def draw(name: str, text: int) -> Example:
         # What is asked for does not depend on the length, so that the same question can be asked at several ones.
         facts = _Material(name)
         start = partial(_Material, f"{name}-{settings.level}-{text}")
-        example = _DRAWS[task.name](facts, start, settings, name)
-        yield (
-            replace(example, id=f"{name}-{text}", group=name)
-            if settings.texts > 1
-            else example
-        )
+        return _DRAWS[task.name](facts, start, settings, name)
+
+    return draw_examples(task, settings, draw)
 
 
 def _draw_recall(
@@ -513,7 +481,7 @@ def _score_items(record: ScorerInput) -> MetricValues:
 _task = partial(
     Task,
     load=load,
-    sizes={length: length for length in STANDARD.values()},
+    sizes=sizes_in_tokens(),
     **task_fields(__package__),
 )
 

@@ -316,47 +316,40 @@ _CARD_LIST = re.compile(r"Final Answer: ?\[.*\]")
 def score(record: ScorerInput) -> MetricValues:
     """Compute F1 of the nodes in the last line that is not empty, and F1 as the card's two codes do."""
     expected = {*record["references"]}
-    answer = _find_list(record["prediction"])
-    nodes = _nodes(answer) if answer is not None else set()
-    are_empty = answer is not None and not nodes | expected
-    plain = _find_plain_list(record["prediction"])
-    if plain is not None:
-        plain_nodes = _nodes(plain)
-    else:
-        plain_nodes = set()
-    are_plainly_empty = plain is not None and not plain_nodes | expected
-    # For both codes of the card the last line counts, even if it is empty. The first one reads the words before the
-    # list as a part of the first node, and gives 1 if no node is shared.
-    line = record["prediction"].split("\n")[-1]
+    output = record["prediction"]
+    # For both codes of the card the last line counts, even if it is empty.
+    line = output.split("\n")[-1]
     line_to_bracket = _cut_after_bracket(line)
-    card = _CARD_LIST.search(line_to_bracket)
-    if card:
-        card_nodes = _nodes(card[0].strip("[]"))
-    else:
-        card_nodes = set()
     start = line_to_bracket.find("[")
+    card_2026 = None
     if start >= 0 and "Final Answer:" in line:
-        card_2026 = line_to_bracket[start:]
-    else:
-        card_2026 = None
-    if card_2026:
-        card_2026_nodes = _nodes(card_2026.strip("[]"))
-    else:
-        card_2026_nodes = set()
-    if card_nodes & expected:
-        card_f1 = f1(card_nodes, expected)
-    else:
-        card_f1 = 1.0
-    if card_2026_nodes | expected:
-        card_2026_f1 = f1(card_2026_nodes, expected)
-    else:
-        card_2026_f1 = 1.0
+        card_2026 = line_to_bracket[start:].strip("[]")
     return {
-        "f1": 1.0 if are_empty else f1(nodes, expected),
-        "f1_card": card_f1 if card else 0.0,
-        "f1_card_2026": card_2026_f1 if card_2026 else 0.0,
-        "f1_lenient": 1.0 if are_plainly_empty else f1(plain_nodes, expected),
+        "f1": _compare(_find_list(output), expected),
+        "f1_card": _compare_first_card(line_to_bracket, expected),
+        "f1_card_2026": _compare(card_2026, expected),
+        "f1_lenient": _compare(_find_plain_list(output), expected),
     }
+
+
+def _compare(items: str | None, expected: set[str]) -> float:
+    """Return the F1 of the nodes in a list, 1 if there are none in it and none are expected, and 0 without a list."""
+    if items is None:
+        return 0.0
+    nodes = _nodes(items)
+    return f1(nodes, expected) if nodes | expected else 1.0
+
+
+def _compare_first_card(line: str, expected: set[str]) -> float:
+    """Return what the first code of the card returns for a line.
+
+    It reads the words before the list as a part of the first node, and gives 1 if no node is shared.
+    """
+    match = _CARD_LIST.search(line)
+    if match is None:
+        return 0.0
+    nodes = _nodes(match[0].strip("[]"))
+    return f1(nodes, expected) if nodes & expected else 1.0
 
 
 def _find_list(output: str) -> str | None:

@@ -23,6 +23,7 @@ from helm_longctx.tasks import (
     Judgement,
     Message,
     Template,
+    sizes_in_tokens,
 )
 from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
@@ -235,19 +236,15 @@ JUDGE = "together/qwen2.5-7b-instruct-turbo"
 """The official extractor is Qwen/Qwen2.5-7B-Instruct; this is HELM's deployment of it."""
 
 _ENDS = (
-    *(
-        ("answer: ", "."),
-        ("solution: ", "."),
-        ("oxed{", "}"),
-        ("**answer:** ", "."),
-        ("**answer: ", "**"),
-    ),
-    *(
-        ("final answer: answer: ", "."),
-        ("\nanswer: ", "."),
-        (r"\text{answer: } ", ""),
-        ("is ", "."),
-    ),
+    ("answer: ", "."),
+    ("solution: ", "."),
+    ("oxed{", "}"),
+    ("**answer:** ", "."),
+    ("**answer: ", "**"),
+    ("final answer: answer: ", "."),
+    ("\nanswer: ", "."),
+    (r"\text{answer: } ", ""),
+    ("is ", "."),
     ("answer: ", "\n"),
 )
 """What stands before and after a number, in the order of the search; nothing after it ends the number's digits."""
@@ -323,7 +320,7 @@ _LENGTHS = {
     **{STANDARD[label]: STANDARD[label] for label in ("8k", "16k", "32k")},
 }
 """The lengths of the published tables."""
-_SYMBOLIC_LENGTHS = {length: length for length in (0, *STANDARD.values())}
+_SYMBOLIC_LENGTHS = sizes_in_tokens((0, *STANDARD.values()))
 
 _TEMPLATE = Template(prompts.SYMBOLIC, "", separator="")
 _NUMBER = re.compile(r"\d+")

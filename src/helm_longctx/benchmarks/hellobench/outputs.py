@@ -54,16 +54,11 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
             raise InputError(f"{row}: HelloBench has no instruction {row['id']!r}")
         # The list of scores stands for the judge's reply.
         reply = json.dumps(row.get(_JUDGED), ensure_ascii=False)
-        record = records[row["id"]]
-        record = {**record, "question": row["instruction"]}
+        record = {**records[row["id"]], "question": row["instruction"]}
+        notes = {}
         if is_judged:
             verdicts = {ANSWER: score_reply(record["weights"], reply) or None}
-        else:
-            verdicts = {}
-        if is_judged:
-            notes = {"jury": make_jury(JUDGE, reply, verdicts)}
-        else:
-            notes = {}
+            notes["jury"] = make_jury(JUDGE, reply, verdicts)
         outputs.append(
             Output(
                 id=row["id"],
@@ -72,6 +67,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
                 record=record,
                 prompt=row["instruction"],
                 notes=notes,
+                location=f"{path}:{row.number}",
             )
         )
     if name[-1] == "k":
@@ -81,12 +77,10 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
     own += f":task={name}" if is_judged else f":task={name},judge=none"
     # The official scripts name the folder after the model.
     model = path.resolve().parent.name
-    locations = [f"{path}:{row.number}" for row in rows]
     yield OutputRun(
         entry=entry or own,
         model=model,
         outputs=outputs,
-        locations=locations,
     )
 
 

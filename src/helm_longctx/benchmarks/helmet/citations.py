@@ -31,13 +31,11 @@ METRICS = (
 )
 ASQA_METRICS = ("str_em", "str_hit", "length")
 QAMPARI_METRICS = (
-    *(
-        "qampari_rec_top5",
-        "qampari_rec",
-        "qampari_prec",
-        "qampari_f1",
-        "qampari_f1_top5",
-    ),
+    "qampari_rec_top5",
+    "qampari_rec",
+    "qampari_prec",
+    "qampari_f1",
+    "qampari_f1_top5",
     "num_preds",
     "length",
 )

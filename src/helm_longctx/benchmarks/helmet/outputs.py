@@ -81,18 +81,15 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
             f"{path}: it lacks the list 'data' or the object 'args' of HELMET's output files"
         )
     judged = path.name.endswith(_JUDGED)
-    locations = []
-    for number in range(1, len(rows) + 1):
-        locations.append(f"{path}: row {number}")
     outputs = []
-    for number, location in enumerate(locations):
+    for number in range(len(rows)):
+        location = f"{path}: row {number + 1}"
         outputs.append(_output(name, rows, number, location, judged))
     model = str(arguments.get("model_name_or_path") or "")
     yield OutputRun(
         entry=entry or _entry(name, arguments, judged),
         model=model,
         outputs=outputs,
-        locations=locations,
     )
 
 
@@ -199,6 +196,7 @@ def _output(
         group=group,
         depth=depth if has_depth else None,
         notes={"jury": _jury(task, row)} if judged and task.name in RUBRICS else {},
+        location=location,
     )
 
 

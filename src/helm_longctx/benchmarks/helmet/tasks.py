@@ -34,6 +34,7 @@ from helm_longctx.tasks import (
     ReleaseFile,
     Template,
     read_benchmark,
+    sizes_in_tokens,
 )
 from helm_longctx.tasks.judge_scores import REPLIES, TRUE_NLI
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
@@ -163,7 +164,7 @@ def _ruler(
         name=f"ruler_{name}",
         title=title,
         template=template,
-        sizes={length: length for length in STANDARD.values()},
+        sizes=sizes_in_tokens(),
         unit="tokens",
         load=partial(load_ruler, make=make, has_depth=has_depth),
         score=scoring.score_qa if is_qa else scoring.score_ruler,

@@ -62,6 +62,7 @@ def read_file(
                 id=f"{match['task']}-{row.get('id')}",
                 prediction=answer,
                 references=references,
+                location=f"{path}:{row.number}",
             )
         )
     own = f"{_ENTRIES.get(model, 'infinite_bench_base')}:task={match['task']}"
@@ -69,7 +70,6 @@ def read_file(
         entry=entry or own,
         model=model,
         outputs=outputs,
-        locations=[f"{path}:{row.number}" for row in rows],
     )
 
 

@@ -258,9 +258,8 @@ def find_source(name: str) -> HubFile:
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield a task's examples in file order."""
-    (path,) = task.paths(settings.length)
     name = task.argument
-    for number, row in enumerate(JsonLines(root / path, COLUMNS)):
+    for number, row in enumerate(JsonLines(task.only_file(settings, root), COLUMNS)):
         text = row["context"]
         asked = row["input"]
         fields = {

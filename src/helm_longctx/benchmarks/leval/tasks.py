@@ -265,8 +265,7 @@ def load(
     measure: str,
 ) -> Iterator[Example]:
     """Yield the questions on each document, in file order."""
-    (path,) = task.paths(None)
-    for number, row in enumerate(JsonLines(root / path, COLUMNS)):
+    for number, row in enumerate(JsonLines(task.only_file(settings, root), COLUMNS)):
         if row["evaluation"] != measure:
             continue
         questions = row["instructions"]

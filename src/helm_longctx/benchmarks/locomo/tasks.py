@@ -11,7 +11,6 @@ import json
 import random
 import re
 import string
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
@@ -46,6 +45,7 @@ from helm_longctx.tasks.task import (
     are_all,
     is_text,
 )
+from helm_longctx.tasks.words import f1
 
 SOURCE = PinnedFile.of_repository(
     "snap-research/locomo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376",
@@ -94,9 +94,8 @@ def load(
     kinds: Sequence[str],
 ) -> Iterator[Example]:
     """Yield the questions of some kinds in file order."""
-    (path,) = task.paths(settings.length)
     errata = _read_audit()
-    for row in JsonArray(root / path, _COLUMNS):
+    for row in JsonArray(task.only_file(settings, root), _COLUMNS):
         conversation = _read_conversation(row)
         for number, question in enumerate(row["qa"]):
             _QUESTION.check(f"{row}: qa", question)
@@ -274,18 +273,9 @@ def _make_stemmer() -> Any:
     return PorterStemmer()
 
 
-def _find_stems(text: str) -> Counter[str]:
+def _find_stems(text: str) -> list[str]:
     text = text.lower().translate(_NO_PUNCTUATION)
-    return Counter(_stem(word) for word in _ARTICLES.sub(" ", text).split())
-
-
-def _compare_stems(prediction: Counter[str], reference: Counter[str]) -> float:
-    same = (prediction & reference).total()
-    if not same:
-        return 0.0
-    precision = same / prediction.total()
-    recall = same / reference.total()
-    return (2 * precision * recall) / (precision + recall)
+    return [_stem(word) for word in _ARTICLES.sub(" ", text).split()]
 
 
 def _compare_parts(prediction: str, reference: str) -> float:
@@ -296,7 +286,7 @@ def _compare_parts(prediction: str, reference: str) -> float:
     best = []
     for expected in reference.split(","):
         stems = _find_stems(expected)
-        best.append(max(_compare_stems(part, stems) for part in parts))
+        best.append(max(f1(part, stems) for part in parts))
     return float(np.mean(best))
 
 
@@ -324,7 +314,7 @@ def compute_f1(record: ScorerInput) -> float:
         return _compare_parts(prediction, reference)
     if kind == "open_domain":
         reference = reference.split(";")[0]
-    return _compare_stems(_find_stems(prediction), _find_stems(reference))
+    return f1(_find_stems(prediction), _find_stems(reference))
 
 
 def score(record: ScorerInput) -> MetricValues:

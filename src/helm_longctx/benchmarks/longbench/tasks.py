@@ -194,8 +194,7 @@ def load(
     columns: Types,
 ) -> Iterator[Example]:
     """Load the questions in file order."""
-    (path,) = task.paths(settings.length)
-    for row in JsonLines(root / path, columns):
+    for row in JsonLines(task.only_file(settings, root), columns):
         fields = {"context": row["context"], "input": row["input"]}
         record = {}
         for name in task.record_shapes:

@@ -20,6 +20,7 @@ from helm_longctx.tasks import (
     Message,
     Template,
     Types,
+    sizes_in_tokens,
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.lengths import length_label, parse_length
@@ -86,8 +87,7 @@ def load(
     Args:
         boxed: whether the prompt is NeMo Gym's.
     """
-    (path,) = task.paths(settings.level)
-    for number, row in enumerate(JsonArray(root / path, COLUMNS)):
+    for number, row in enumerate(JsonArray(task.only_file(settings, root), COLUMNS)):
         if boxed:
             prompt = row["prompt"].strip()
         else:
@@ -195,7 +195,7 @@ def _task(name: str, title: str, boxed: bool) -> Task:
         load=partial(load, boxed=boxed),
         score=partial(score, boxed=boxed),
         can_read=partial(can_read, boxed=boxed),
-        sizes={length: length for length in SAMPLES},
+        sizes=sizes_in_tokens(SAMPLES),
         num_samples=SAMPLES,
         sources=lambda length: (source_of(length),),
         variants={"paper": Variant() if boxed else Variant(temperature=0.1)},

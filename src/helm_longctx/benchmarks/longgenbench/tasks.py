@@ -122,14 +122,12 @@ _STOP = "*** finished"
 SEPARATOR = "#*#"
 _BY_KIND = tuple(f"judge_accuracy_{kind}" for kind in KINDS)
 METRICS = (
-    *(
-        "judge_stic_2",
-        "judge_stic_1",
-        *_BY_KIND,
-        "checks_made",
-        "completion_rate",
-        "output_words",
-    ),
+    "judge_stic_2",
+    "judge_stic_1",
+    *_BY_KIND,
+    "checks_made",
+    "completion_rate",
+    "output_words",
     "judge_stic_2_strict",
     "judge_spread",
 )

@@ -56,7 +56,6 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
         entry=f"{own}{suffix}",
         model=model,
         outputs=outputs,
-        locations=[f"{path}:{row.number}" for row in rows],
     )
 
 
@@ -115,6 +114,7 @@ def _output(row: FileRow, questions: Mapping[str, Row], is_judged: bool) -> Outp
         record={**tasks.make_record(question), "question": question["question"]},
         group=tasks.name_cluster(question),
         notes=notes,
+        location=f"{row.path}:{row.number}",
     )
 
 

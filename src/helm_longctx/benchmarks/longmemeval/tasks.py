@@ -55,17 +55,15 @@ FILES = {
     "m": "longmemeval_m_cleaned",
 }
 COLUMNS: Types = {
-    **dict.fromkeys(("question_id", "question_type", "question", "question_date"), str),
+    "question_id": str,
+    "question_type": str,
+    "question": str,
+    "question_date": str,
     "answer": (str, int, float),
-    **dict.fromkeys(
-        (
-            "haystack_dates",
-            "haystack_session_ids",
-            "haystack_sessions",
-            "answer_session_ids",
-        ),
-        list,
-    ),
+    "haystack_dates": list,
+    "haystack_session_ids": list,
+    "haystack_sessions": list,
+    "answer_session_ids": list,
 }
 _ABSTENTION = "_abs"
 """The official code takes a question with this in its id for one that the chats do not answer."""
@@ -97,8 +95,7 @@ def load(
     kinds: Sequence[str],
 ) -> Iterator[Example]:
     """Yield a task's questions in file order."""
-    (path,) = task.paths(settings.length)
-    for row in JsonArray(root / path, COLUMNS):
+    for row in JsonArray(task.only_file(settings, root), COLUMNS):
         if row["question_type"] not in kinds:
             raise InputError(
                 f"{row}: question_type must be one of {', '.join(kinds)}, found"

@@ -45,30 +45,13 @@ from helm_longctx.tasks.task import (
 )
 from helm_longctx.tasks.words import english_words
 
-_INCLUDES = (
-    *(
-        "cstdio",
-        "iostream",
-        "vector",
-        "algorithm",
-        "numeric",
-        "cmath",
-        "cstring",
-        "set",
-        "map",
-        "queue",
-        "stack",
-    ),
-    "list",
-    "fstream",
-    "climits",
-    "cassert",
-    "iomanip",
-    "sstream",
-    "bitset",
-)
+_INCLUDES = """
+    cstdio iostream vector algorithm numeric cmath cstring set map queue stack list fstream climits cassert iomanip
+    sstream bitset
+"""
 HEADER = (
-    "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"
+    "".join(f"#include <{name}>\n" for name in _INCLUDES.split())
+    + "using namespace std;\n"
 )
 """The text before the answer's code, as the prompt says."""
 

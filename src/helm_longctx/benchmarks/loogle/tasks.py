@@ -235,8 +235,7 @@ ROWS = {
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield a task's questions in the order of the texts, each with all of its text. A summary has no question."""
-    (path,) = task.paths(None)
-    for number, row in enumerate(JsonLines(root / path, COLUMNS)):
+    for number, row in enumerate(JsonLines(task.only_file(settings, root), COLUMNS)):
         text = {"context": row["input"]}
         group = text_group(row["input"])
         if task.name == SUMMARY:

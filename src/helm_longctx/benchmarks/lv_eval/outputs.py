@@ -45,10 +45,9 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
             f"{path}: not a name of LV-Eval's predictions: DATASET_16k.jsonl;"
             f" {', '.join(_DATASETS)}"
         )
-    rows = list(JsonLines(path, _COLUMNS))
     earlier = Counter[str]()
     outputs = []
-    for row in rows:
+    for row in JsonLines(path, _COLUMNS):
         TEXTS.check(f"{row.path}:{row.number}: answers", row["answers"])
         record = {
             "question": row["input"],
@@ -63,17 +62,16 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
                 prediction=row["pred"],
                 references=row["answers"],
                 record=record,
+                location=f"{path}:{row.number}",
             )
         )
     # The official scripts name the folder after the model.
     model = path.resolve().parent.name
-    locations = [f"{path}:{row.number}" for row in rows]
     own = f"lv_eval:dataset={match['name']},length={match['length']}"
     yield OutputRun(
         entry=entry or own,
         model=model,
         outputs=outputs,
-        locations=locations,
     )
 
 

@@ -26,6 +26,7 @@ from helm_longctx.tasks import (
     InputError,
     Template,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.lengths import length_label
@@ -228,9 +229,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     their contexts. These also differ between lengths. From the second such row on, the id ends with a number in file
     order.
     """
-    (path,) = task.paths(settings.length)
     earlier: Counter[str] = Counter()
-    for row in JsonLines(root / path, COLUMNS):
+    for row in JsonLines(task.only_file(settings, root), COLUMNS):
         TEXTS.check(f"{row}: column 'answers'", row["answers"])
         yield Example(
             id=f"{task.name}-{name_question(row, earlier)}",
@@ -448,7 +448,7 @@ def _task(dataset: Dataset) -> Task:
         title=dataset.title,
         # The prompt already ends with "Answer:", so chats and completions have the same text.
         template=Template(dataset.prompt, "", separator=""),
-        sizes={length: length for length in LENGTHS.values()},
+        sizes=sizes_in_tokens(LENGTHS.values()),
         load=load,
         score=dataset.score,
         headline=dataset.scoring.names[:1],

@@ -26,6 +26,7 @@ from helm_longctx.tasks import (
     HubDataset,
     InputError,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.counting import CountTokens, load_encoding
@@ -286,7 +287,7 @@ def _task(
         alias=str(needles),
         title=f"{needles} needles",
         template=NO_TEMPLATE,
-        sizes={length: length for length in LENGTHS.values()},
+        sizes=sizes_in_tokens(LENGTHS.values()),
         load=partial(load, needles=needles),
         score=score,
         can_read=can_read,

@@ -20,6 +20,7 @@ from helm_longctx.tasks import (
     Message,
     Published,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.sampling import take_sample
@@ -66,8 +67,8 @@ def file_of(needles: int, length: int, cumulative: bool = False) -> BucketFile:
 @take_sample
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the transcripts of a file in its order. Only a few rows are in memory at a time."""
-    (path,) = task.paths(settings.length)
-    for number, row in enumerate(read_csv(root / path, _COLUMNS)):
+    path = task.only_file(settings, root)
+    for number, row in enumerate(read_csv(path, _COLUMNS)):
         prompt = row["queries"]
         answer = row["answer"]
         request = row["view_ops"]
@@ -75,7 +76,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         position = _START.match(row["answer_context_position"].strip())
         if not tokens.isdecimal() or int(tokens) < 1 or position is None:
             what = "'context_len' and 'answer_context_position' must be a number and a pair of numbers"
-            raise InputError(f"{root / path}: row {number + 1}: {what}")
+            raise InputError(f"{path}: row {number + 1}: {what}")
         yield Example(
             id=f"{task.name}-{number}",
             fields={"question": request},
@@ -180,7 +181,7 @@ def _task(needles: int, cumulative: bool = False) -> Task:
         if cumulative
         else f"{needles} needles",
         template=NO_TEMPLATE,
-        sizes={length: length for length in lengths},
+        sizes=sizes_in_tokens(lengths),
         load=load,
         score=score,
         can_read=can_read,

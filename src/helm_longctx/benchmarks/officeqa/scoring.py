@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from helm_longctx.tasks.words import find_last_between
+
 _CURRENCIES = "$£€¥₹¢₩₽"
 _NUMBER = r"\d{1,3}(?:,\d{3})*(?:\.\d+)?|\d+(?:\.\d+)?"
 _ACCOUNTING = re.compile(rf"\(\s*([{_CURRENCIES}])?\s*({_NUMBER})\s*\)")
@@ -79,19 +81,9 @@ def _is_year(value: float) -> bool:
 
 
 def find_answer(text: str) -> str:
-    """Return the text between the last pair of tags, or else the whole text.
-
-    It is what the official pattern finds, whose time is quadratic in a text of tags that do not close.
-    """
-    answer = text
-    position = 0
-    while opening := _OPENING.search(text, position):
-        closing = _CLOSING.search(text, opening.end())
-        if closing is None:
-            break
-        answer = text[opening.end() : closing.start()].strip()
-        position = closing.end()
-    return answer
+    """Return the text between the last pair of tags, or else the whole text."""
+    answer = find_last_between(text, _OPENING, _CLOSING)
+    return text if answer is None else answer
 
 
 def _tidy(text: str) -> str:
@@ -268,14 +260,6 @@ def _match_numbers(
     return _share_words(gold, answer)
 
 
-def _match_text(gold: str, answer: str) -> bool:
-    texts = []
-    for text in (gold, answer):
-        text = text.strip().lower().strip('"').strip("'")
-        texts.append(_SPACES.sub(" ", _PARENTHESES.sub("", text)).strip())
-    return texts[0] in texts[1]
-
-
 def is_right(gold: str, prediction: str, tolerance: float = 0.0) -> bool:
     """Whether an answer is right within a relative tolerance of its numbers."""
     answer = find_answer(prediction)
@@ -286,7 +270,7 @@ def is_right(gold: str, prediction: str, tolerance: float = 0.0) -> bool:
         if "unable to determine" in answer.lower():
             return False
         if not (wanted and _find_numbers(answer)):
-            return _match_text(gold, answer)
+            return _simplify(gold) in _simplify(answer)
         if _is_number_list(gold, wanted):
             return _match_list(gold, answer, wanted, tolerance)
         return _match_numbers(gold, answer, wanted, tolerance)

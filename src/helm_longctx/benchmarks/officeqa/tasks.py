@@ -26,6 +26,7 @@ from helm_longctx.tasks import (
     InputError,
     Template,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.lengths import STANDARD
@@ -229,7 +230,7 @@ def _make_task(benchmark: str, title: str, questions: int) -> Task:
         load=partial(load, is_hard=benchmark == "pro"),
         score=score,
         can_read=_can_read,
-        sizes={length: length for length in _LENGTHS},
+        sizes=sizes_in_tokens(_LENGTHS),
         sources=lambda length: (QUESTIONS, documents),
         num_samples=questions,
         variants={"paper": Variant(system=prompts.SYSTEM)},

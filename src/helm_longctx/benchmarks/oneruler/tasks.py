@@ -162,6 +162,11 @@ class Material:
         self.language = language
         self._root = root
 
+    @property
+    def space(self) -> str:
+        """What stands between sentences."""
+        return "" if self.language.code in _WITHOUT_SPACES else " "
+
     @cached_property
     def sentences(self) -> list[str]:
         """The sentences of the book. Raises an `InputError` if there are none."""
@@ -268,10 +273,6 @@ def hide_needles(
     sentences = fill_length(material.sentences, tokens, count)
     template = _make_template(material, needles.queries)
     period = _PERIODS.get(material.language.code, ".")
-    if material.language.code in _WITHOUT_SPACES:
-        space = ""
-    else:
-        space = " "
     while True:
         keys = random.sample(material.nouns, needles.keys)
         values = []
@@ -286,7 +287,7 @@ def hide_needles(
                 )
                 hidden.append(needle.rstrip() + period)
         Random(seed).shuffle(hidden)
-        context = space.join(
+        context = material.space.join(
             hide_at_depths(sentences, [[needle] for needle in hidden], random)
         )
         asked = random.sample(range(needles.keys), needles.queries)
@@ -308,16 +309,12 @@ def hide_needles(
 def _make_template(material: Material, queries: int) -> str:
     """Return the prompt with fields for the context and the queries."""
     texts = material.texts
-    if material.language.code in _WITHOUT_SPACES:
-        space = ""
-    else:
-        space = " "
     question = texts[f"question_{'single' if queries == 1 else 'multi'}_numbers"]
     parts = [question, texts["please_list"], texts["if_no_numbers"]]
     return (
         texts["task"]
-        + space.join(parts)
-        + space.join([texts["answer_prefix"], texts["answer_numbers"]])
+        + material.space.join(parts)
+        + material.space.join([texts["answer_prefix"], texts["answer_numbers"]])
     )
 
 

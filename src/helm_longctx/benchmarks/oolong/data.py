@@ -119,8 +119,7 @@ def load_synth(
     column: str,
 ) -> Iterator[Example]:
     """Yield the questions on the texts of a data set, in file order."""
-    (path,) = task.paths(settings.length)
-    rows = JsonLines(root / path, {**_SYNTH_COLUMNS, column: str})
+    rows = JsonLines(task.only_file(settings, root), {**_SYNTH_COLUMNS, column: str})
     seen: Counter[str] = Counter()
     for row in (row for row in rows if row["dataset"] == task.argument):
         answers = read_answers(row)
@@ -140,9 +139,8 @@ def load_synth(
 @take_sample
 def load_real(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Yield the questions on transcripts, in file order."""
-    (path,) = task.paths(settings.length)
     seen: Counter[str] = Counter()
-    for row in JsonLines(root / path, _REAL_COLUMNS):
+    for row in JsonLines(task.only_file(settings, root), _REAL_COLUMNS):
         name = number_name(str(row.get("id")), seen)
         group = str(row.get("context_window_id"))
         fields = {"context": row[TEXT], "question": row["question"]}

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from helm_longctx.tasks import (
-    STANDARD,
     DataRoot,
     InputError,
     Template,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITY
@@ -78,7 +78,7 @@ _TASK = Task(
     load=load,
     score=score,
     unscored=f"only metric={PERPLEXITY} and metric={LONGPPL} give it a value",
-    sizes={length: length for length in STANDARD.values()},
+    sizes=sizes_in_tokens(),
     **task_fields(__package__),
 )
 

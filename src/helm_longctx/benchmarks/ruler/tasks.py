@@ -31,6 +31,7 @@ from helm_longctx.tasks import (
     Template,
     generation,
     read_benchmark,
+    sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.benchmark import Category, Sweep
@@ -565,7 +566,7 @@ def _task(
         name=name,
         title=title,
         template=template,
-        sizes={length: length for length in STANDARD.values()},
+        sizes=sizes_in_tokens(),
         load=partial(load, samples=samples),
         score=score_any if template is QA else score_all,
         headline=(metric,),

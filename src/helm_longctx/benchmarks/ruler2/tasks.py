@@ -19,7 +19,6 @@ from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks import (
-    STANDARD,
     TEXTS,
     InputError,
     Message,
@@ -28,6 +27,7 @@ from helm_longctx.tasks import (
     Template,
     generation,
     is_text,
+    sizes_in_tokens,
 )
 from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.generation import (
@@ -636,10 +636,8 @@ def _task(
     kind: AnswerKind | AnswerReader,
     constant: str = "0",
     evidence: str = "",
+    sources: tuple[HubDataset, ...] = (MMLU,),
 ) -> Task:
-    source = {"mk_niah_basic": (), "mv_niah_basic": ()}.get(
-        name, (HOTPOTQA,) if name.startswith("qa") else (MMLU,)
-    )
     if score is _score_letter:
         metric = "accuracy"
     else:
@@ -648,13 +646,13 @@ def _task(
         name=name,
         title=title,
         template=Template(template, "", separator=""),
-        sizes={length: length for length in STANDARD.values()},
+        sizes=sizes_in_tokens(),
         load=partial(load, samples=samples, evidence=evidence),
         score=score,
         can_read=_can_read_letter if score is _score_letter else has_text,
         headline=(metric,),
         metrics=(metric,),
-        sources=lambda length: source,
+        sources=lambda length: sources,
         baseline=Baseline(kind, constant),
         **task_fields(__package__),
     )
@@ -707,7 +705,14 @@ def _ask(
 ) -> Task:
     samples = partial(_number_documents, wanted=wanted)
     return _task(
-        f"qa_{name}", f"QA, {title}", template, samples, _PART, kind, evidence=evidence
+        f"qa_{name}",
+        f"QA, {title}",
+        template,
+        samples,
+        _PART,
+        kind,
+        evidence=evidence,
+        sources=(HOTPOTQA,),
     )
 
 
@@ -724,8 +729,8 @@ _TASKS = (
         _one_value,
         _ALL,
         "lookup",
-        "0",
-        "{answer}",
+        evidence="{answer}",
+        sources=(),
     ),
     _copy(
         "mk_niah_easy",
@@ -743,6 +748,7 @@ _TASKS = (
         _four_values,
         _ALL,
         "lookup",
+        sources=(),
     ),
     _copy("mv_niah_easy", "Multi-value NIAH, Easy", prompts.COPY_ALL, _all_questions),
     _copy(

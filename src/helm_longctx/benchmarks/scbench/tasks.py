@@ -318,8 +318,7 @@ def load(
     Args:
         apart: whether each question is a request of its own, and not the turn of a conversation.
     """
-    (path,) = task.paths(settings.length)
-    rows = JsonLines(root / path, {"multi_turns": list})
+    rows = JsonLines(task.only_file(settings, root), {"multi_turns": list})
     # As in the official code, the first context decides whether the number of questions is limited for all contexts.
     first = len(next(iter(rows))["multi_turns"])
     most = _TURNS if first > _TURNS else None

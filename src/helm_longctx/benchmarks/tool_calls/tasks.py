@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from helm_longctx.benchmarks.tool_calls.baseline import answer_by_words
@@ -27,7 +26,12 @@ from helm_longctx.tasks import (
     read_benchmark,
     task_fields,
 )
-from helm_longctx.tasks.generated_text import FILL
+from helm_longctx.tasks.generated_text import (
+    FILL,
+    NewNames,
+    draw_examples,
+    invent_word,
+)
 from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.task import Baseline, Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
@@ -45,9 +49,6 @@ _TOKENS_OF_A_TOOL = 700
 
 _FILE = Path(__file__).with_name("material.yaml")
 
-_STARTS = tuple("bdfghjklmnprstvwz")
-_VOWELS = "aeiou"
-
 _ROLES = ("item", "amount", "choice", "ticket", "tell")
 """What the parameters of a tool are for. Their names are drawn."""
 
@@ -62,16 +63,6 @@ def read_material() -> dict[str, Any]:
 def _names(kind: str) -> tuple[str, ...]:
     """Return what logs can name: `subjects` or `sites`."""
     return (*read_material()[kind],)
-
-
-@cache
-def _read_words(kind: str) -> list[str]:
-    """Return the plain words of a kind, `adjective` or `noun`, of the package wonderwords."""
-    words = set()
-    for word in " ".join(generation.read_words(f"{kind}list.txt")).split():
-        if word.isascii() and word.isalpha() and word.islower():
-            words.add(word)
-    return sorted(words)
 
 
 @dataclass(frozen=True)
@@ -145,27 +136,12 @@ class _Item:
         )
 
 
-class _Material:
-    """Names and items from one random generator. No name is drawn twice.
-
-    Args:
-        key: identifies the example. Equal keys give equal material.
-        used: names and items that are not drawn.
-    """
-
-    def __init__(self, key: str, used: set[str] | None = None):
-        self.random = Random(key)
-        self.used: set[str] = set(used or ())
+class _Material(NewNames):
+    """Names and items from one random generator. No name is drawn twice."""
 
     def word(self, syllables: int) -> str:
         """Draw a new invented word."""
-        while True:
-            word = ""
-            for _ in range(syllables):
-                word += self.random.choice(_STARTS) + self.random.choice(_VOWELS)
-            if word not in self.used:
-                self.used.add(word)
-                return word
+        return self.draw_new(lambda: invent_word(self.random, syllables))
 
     def tool_name(self) -> str:
         """Draw the name of a tool, such as `tavi_losune`. It says nothing of what the tool does."""
@@ -177,14 +153,14 @@ class _Material:
 
     def identifier(self) -> str:
         """Draw a new identifier, such as `k48213-b`."""
-        while True:
+
+        def draw() -> str:
             number = self.random.randrange(10_000, 100_000)
-            identifier = (
+            return (
                 f"{self.random.choice('kmprt')}{number}-{self.random.choice('abcdef')}"
             )
-            if identifier not in self.used:
-                self.used.add(identifier)
-                return identifier
+
+        return self.draw_new(draw)
 
     def ticket(self) -> str:
         """Draw a ticket."""
@@ -234,7 +210,7 @@ class _Material:
         """Draw a sentence that says nothing."""
         words = []
         for kind in ("adjective", "noun", "adjective", "noun"):
-            words.append(self.random.choice(_read_words(kind)))
+            words.append(self.random.choice(generation.plain_words(kind)))
         return f"The {words[0]} {words[1]} borders the {words[2]} {words[3]}."
 
 
@@ -418,13 +394,10 @@ class _Filler:
         }
 
     def _person(self) -> str:
-        name = ""
-        for _ in range(3):
-            name += self._random.choice(_STARTS) + self._random.choice(_VOWELS)
-        return name.capitalize()
+        return invent_word(self._random, 3).capitalize()
 
     def _file(self) -> str:
-        name = f"{self._random.choice(_read_words('noun'))}.md"
+        name = f"{self._random.choice(generation.plain_words('noun'))}.md"
         text = " ".join(self._material.sentence() for _ in range(3))
         return f"file {name}: {text}"
 
@@ -449,13 +422,7 @@ def _number_of_tools(level: int) -> int:
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Draw the examples of a task."""
-    for number in range(task.sample(settings)):
-        question, text = divmod(number, settings.texts)
-        name = f"{task.name}-{settings.seed}-{question}"
-        example = _draw_example(task, settings, name, text)
-        if settings.texts > 1:
-            example = replace(example, id=f"{name}-{text}", group=name)
-        yield example
+    return draw_examples(task, settings, partial(_draw_example, task, settings))
 
 
 def _draw_example(
@@ -474,7 +441,7 @@ def _draw_example(
     facts = _Material(name)
     log = _DRAWS[task.name](facts)
     key = f"{name}-{settings.level}"
-    material = _Material(f"{key}-{text}" if text else key, facts.used)
+    material = _Material(f"{key}-{text}" if text else key, facts)
     # Other tools have other actions, so that one tool alone, or its successors, can do what is asked for.
     actions = [
         action

@@ -25,7 +25,7 @@ from helm_longctx.helm_api import (
     get_model_deployment,
 )
 from helm_longctx.models.apis.oauth import TokenError
-from helm_longctx.models.apis.prices import MODEL_ARGUMENTS
+from helm_longctx.models.apis.prices import list_request_names
 from helm_longctx.models.apis.provider import ApiClient, library_provider
 from helm_longctx.models.apis.sending import try_once
 from helm_longctx.models.apis.transport import guard_library, http_library, package_of
@@ -293,12 +293,7 @@ def _check(
         return False, f"{name}: {server} refuses the key"
     if state.failure is not None:
         return None, f"{name} was not checked: {server}: {state.reason}"
-    arguments = (
-        deployment.client_spec.args.get(argument) for argument in MODEL_ARGUMENTS
-    )
-    model = str(
-        next(filter(None, arguments), str(deployment.model_name).partition("/")[2])
-    )
+    model = list_request_names(deployment)[0]
     availability = look_up(client, model, models)
     if availability.exists is None:
         return None, f"{name} is not in the list of {server}, which may be incomplete"

@@ -16,8 +16,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
-SETTLE = 10.0
-"""Seconds to wait for calls in flight when the others are given up, so that their answers are kept."""
+from helm_longctx.interruptions import seconds_to_settle
 
 TICK = 1.0
 """Seconds between two checks of the calls in flight."""
@@ -78,7 +77,7 @@ def call_all(
 ) -> list[_Value]:
     """Call a function with each item, several at the same time, and return the values in the order of the items.
 
-    After an error or Ctrl-C no other call begins. What is in flight is paid for, so it may end within `SETTLE` seconds.
+    After an error or Ctrl-C no other call begins. What is in flight is paid for, so it has `seconds_to_settle` to end.
 
     Args:
         limit: seconds that a call may take, or None for no limit.
@@ -103,7 +102,7 @@ def call_all(
                     else:
                         values[number] = call.result()
         except BaseException:
-            calls.settle(SETTLE)
+            calls.settle(seconds_to_settle())
             raise
     return [values[number] for number in range(len(items))]
 

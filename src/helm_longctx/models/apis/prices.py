@@ -34,7 +34,7 @@ _BATCH = {"processing": "batch"}
 _Price = Callable[[Usage], Decimal]
 """Function that returns the cost of a request in dollars."""
 
-MODEL_ARGUMENTS = (
+_MODEL_ARGUMENTS = (
     "model",
     *(
         name
@@ -45,6 +45,15 @@ MODEL_ARGUMENTS = (
     "together_model",
 )
 """Arguments of our clients and of HELM's clients that can have the model's name in requests."""
+
+
+def list_request_names(spec: ModelDeployment) -> list[str]:
+    """Return the names that the model of a deployment can have in requests, the likeliest first."""
+    arguments = spec.client_spec.args
+    model = spec.model_name or spec.name
+    names = [arguments.get(argument) for argument in _MODEL_ARGUMENTS]
+    names += [model.partition("/")[2], model]
+    return [str(name) for name in names if name]
 
 
 @dataclass(frozen=True)
@@ -238,18 +247,12 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
         return None
     table = get_snapshot()
     # If there is an address, only it counts: users can choose any organization in a deployment's name.
-    model = spec.model_name or deployment
-    names = []
-    for name in MODEL_ARGUMENTS:
-        names.append(arguments.get(name))
-    for name in (*filter(None, names), model.partition("/")[2], model):
+    for name in list_request_names(spec):
         try:
             if address:
-                _, listed = table.find_provider_model(
-                    str(name), None, None, str(address)
-                )
+                _, listed = table.find_provider_model(name, None, None, str(address))
             else:
-                _, listed = table.find_provider_model(str(name), None, provider, None)
+                _, listed = table.find_provider_model(name, None, provider, None)
         except LookupError:
             continue
         now = datetime.now(timezone.utc)

@@ -8,7 +8,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -180,10 +180,9 @@ class _Units:
         """Score the units that contain a term by the sum of their terms' weights. Rare terms weigh more."""
         scores: dict[int, float] = defaultdict(float)
         for term in dict.fromkeys(terms):
-            matches = re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower)
             units = set()
-            for match in matches:
-                units.add(bisect_right(self.starts, match.start()) - 1)
+            for start in _find_whole(self.lower, term):
+                units.add(bisect_right(self.starts, start) - 1)
             # BM25's weight of a term by the number of units that have it; log1p keeps it above 0.
             weight = math.log1p(
                 (len(self.starts) - len(units) + 0.5) / (len(units) + 0.5)
@@ -191,6 +190,19 @@ class _Units:
             for unit in units:
                 scores[unit] += weight
         return scores
+
+
+def _find_whole(text: str, term: str) -> Iterator[int]:
+    """Yield the starts of a term in a text where no character of a word stands before or after it."""
+    # A pattern that looks behind would be tried at each character; this one begins with what can be searched for.
+    pattern = re.compile(rf"{re.escape(term)}(?!\w)")
+    match = pattern.search(text)
+    while match:
+        start = match.start()
+        is_whole = not start or not _WORD.match(text, start - 1, start)
+        if is_whole:
+            yield start
+        match = pattern.search(text, match.end() if is_whole else start + 1)
 
 
 def words(text: str) -> list[str]:

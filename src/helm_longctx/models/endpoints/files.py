@@ -14,12 +14,19 @@ from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
 from helm_longctx.errors import InputError
 from helm_longctx.writing import write_output
 
+DEPLOYMENTS = "model_deployments.yaml"
+METADATA = "model_metadata.yaml"
+TOKENIZERS = "tokenizer_configs.yaml"
+
 LISTS = {
-    "model_deployments.yaml": "model_deployments",
-    "model_metadata.yaml": "models",
-    "tokenizer_configs.yaml": "tokenizer_configs",
+    DEPLOYMENTS: "model_deployments",
+    METADATA: "models",
+    TOKENIZERS: "tokenizer_configs",
 }
 """The files that HELM reads, and the name of the list in each."""
+
+HelmFiles = dict[str, dict[str, Any]]
+"""The entry of a model for each of HELM's YAML files, by the file's name."""
 
 
 class _Constructor(BoundedAliases, RoundTripConstructor):
@@ -54,11 +61,8 @@ def find_entries(folder: Path, name: str) -> dict[str, Any]:
     """
     entries: dict[str, Any] = {}
     for file, key in LISTS.items():
-        deployment = entries.get("model_deployments.yaml", {})
-        names = {
-            "model_metadata.yaml": "model_name",
-            "tokenizer_configs.yaml": "tokenizer_name",
-        }
+        deployment = entries.get(DEPLOYMENTS, {})
+        names = {METADATA: "model_name", TOKENIZERS: "tokenizer_name"}
         wanted = deployment.get(names.get(file, ""), name)
         for row in _read(_parser(), folder / file, key)[key]:
             if isinstance(row, Mapping) and row.get("name") == wanted:

@@ -2,7 +2,7 @@
 parts of benchmarks that do not fit it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,6 +16,12 @@ from helm.benchmark.window_services.no_tokenizer_window_service import (
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.availability import PATIENCE
+from helm_longctx.models.endpoints.files import (
+    DEPLOYMENTS,
+    METADATA,
+    TOKENIZERS,
+    HelmFiles,
+)
 from helm_longctx.models.endpoints.probe import ProbedEndpoint
 from helm_longctx.models.fast_tokenizers import FILE, read_fast_tokenizer
 from helm_longctx.models.tokenizer_checks import check_size
@@ -128,35 +134,64 @@ def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
     return None
 
 
-def make_entries(
-    endpoint: ProbedEndpoint, name: str, tokenizer: Tokenizer | None
-) -> dict[str, dict[str, Any]]:
-    """Return an entry for each of HELM's files."""
+def describe_deployment(
+    name: str,
+    client_spec: Mapping[str, Any],
+    tokenizer: Tokenizer | None,
+    window: int | None,
+    *,
+    about: str,
+    can_chat: bool,
+) -> HelmFiles:
+    """Return an entry for each of HELM's files, by the file's name.
+
+    Args:
+        name: the name of the deployment, of its model, and of its tokenizer if HELM's registry does not have it.
+        client_spec: the `client_spec` of the deployment.
+        window: the model's window in tokens. None if it is not known.
+        about: the description of the model.
+        can_chat: whether the model answers chats.
+    """
     config = None
     fields: dict[str, Any] = {}
     if tokenizer:
         config = tokenizer.config(name)
         # A tokenizer in HELM's registry keeps its name. Any other is registered under the deployment's name.
         fields["tokenizer_name"] = name if config else tokenizer.name
-    if endpoint.context is not None:
-        fields["max_sequence_length"] = endpoint.context
+    if window is not None:
+        fields["max_sequence_length"] = window
     if len(fields) == 1:
         # HELM's own adapters need both to cut a prompt. With only one they fail, unless the deployment has this class.
         kind = NoTokenizerWindowService
         fields["window_service_spec"] = {
             "class_name": f"{kind.__module__}.{kind.__qualname__}"
         }
-    deployment = {
-        "name": name,
-        "model_name": name,
-        **fields,
-        "client_spec": endpoint.client_spec(),
+    files: HelmFiles = {
+        DEPLOYMENTS: {
+            "name": name,
+            "model_name": name,
+            **fields,
+            "client_spec": client_spec,
+        },
+        METADATA: _describe_model(name, about, can_chat),
     }
-    metadata = describe_model(
-        name, f"{endpoint.model} at {endpoint.url}", "chat" in endpoint.routes
+    if config:
+        files[TOKENIZERS] = config
+    return files
+
+
+def make_entries(
+    endpoint: ProbedEndpoint, name: str, tokenizer: Tokenizer | None
+) -> HelmFiles:
+    """Return an entry for each of HELM's files."""
+    return describe_deployment(
+        name,
+        endpoint.client_spec(),
+        tokenizer,
+        endpoint.context,
+        about=f"{endpoint.model} at {endpoint.url}",
+        can_chat="chat" in endpoint.routes,
     )
-    entries = {"model_deployments.yaml": deployment, "model_metadata.yaml": metadata}
-    return entries | ({"tokenizer_configs.yaml": config} if config else {})
 
 
 def make_local_entries(
@@ -164,7 +199,7 @@ def make_local_entries(
     name: str,
     context: int | None,
     can_chat: bool,
-) -> dict[str, dict[str, Any]]:
+) -> HelmFiles:
     """Return an entry for each of HELM's files, for a model in a folder that runs in HELM's process.
 
     Raises an `InputError` if the folder's tokenizer cannot be loaded.
@@ -174,25 +209,17 @@ def make_local_entries(
         "class_name": LOCAL_CLIENT,
         "args": {"pretrained_model_name_or_path": path, "reuse_prefix": True},
     }
-    if context:
-        limits = {"max_sequence_length": context}
-    else:
-        limits = {}
-    deployment = {
-        "name": name,
-        "model_name": name,
-        "tokenizer_name": name,
-        **limits,
-        "client_spec": client,
-    }
-    return {
-        "model_deployments.yaml": deployment,
-        "model_metadata.yaml": describe_model(name, f"The model in {path}", can_chat),
-        "tokenizer_configs.yaml": load_tokenizer(path).config(name) or {},
-    }
+    return describe_deployment(
+        name,
+        client,
+        load_tokenizer(path),
+        context,
+        about=f"The model in {path}",
+        can_chat=can_chat,
+    )
 
 
-def describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
+def _describe_model(name: str, about: str, can_chat: bool) -> dict[str, Any]:
     """Return a model's entry of `model_metadata.yaml`."""
     # HELM's own scenarios use this tag to find out whether a model can chat.
     if can_chat:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from helm_longctx.helm_api import (
     Thinking,
     Token,
 )
-from helm_longctx.models.apis.protocol import turns
+from helm_longctx.models.apis.protocol import digest_prompt, turns
 from helm_longctx.models.apis.tools import template_messages
 from helm_longctx.models.local.answers import AnswerDecoder
 from helm_longctx.models.local.model import (
@@ -307,12 +306,6 @@ class LongContextHuggingFaceClient(CachingClient):
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
         """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
-        sha = hashlib.sha256()
-        for turn in turns(request):
-            for name, text in turn.items():
-                # The lengths are included, so that the digest changes if text moves from one turn to the next.
-                sha.update(f"{name}\0{len(text)}\0".encode())
-                sha.update(text.encode("utf-8", "surrogatepass"))
         further = {}
         for name in _FURTHER:
             further[name] = getattr(self._weights, name, None)
@@ -325,7 +318,7 @@ class LongContextHuggingFaceClient(CachingClient):
             **{name: value for name, value in further.items() if value},
             "chunk_size": self._chunk_size,
             "form": "completion" if request.messages is None else "chat",
-            "sha256": sha.hexdigest(),
+            "sha256": digest_prompt({"messages": turns(request)}),
             "max_tokens": request.max_tokens,
             "stop_sequences": request.stop_sequences,
             **_sampling(request),

@@ -39,7 +39,7 @@ from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm_api import asdict_without_nones
-from helm_longctx.results.boards import Board, Suite, make_boards, tasks_of
+from helm_longctx.results.boards import Suite, make_suite, tasks_of
 from helm_longctx.results.comparability import describe
 from helm_longctx.results.leaderboard.builder import (
     TableBuilder,
@@ -86,8 +86,7 @@ MOST_OPTIONS = 59
 
 
 def write_leaderboard(
-    results: Sequence[Result],
-    boards: Sequence[Board],
+    results: Suite,
     suite: str,
     output_path: Path,
     schema_path: Path | None = None,
@@ -103,7 +102,7 @@ def write_leaderboard(
         num_threads=2,
         allow_unknown_models=True,
     )
-    _write_release(helm, Suite(results, boards))
+    _write_release(helm, results)
 
 
 def _write_release(
@@ -156,7 +155,7 @@ def _read_suites(helm: Summarizer) -> Suite:
     results = []
     for suite in helm.run_suite_paths:
         results += read_results(Path(suite), BENCHMARKS, keep_answers=False)
-    return Suite(results, make_boards(results, BENCHMARKS))
+    return make_suite(results, BENCHMARKS)
 
 
 def _read_runs(helm: Summarizer) -> None:

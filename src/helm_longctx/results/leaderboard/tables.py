@@ -14,9 +14,9 @@ from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
-    decimals,
+    format_decimals,
+    format_percent,
     format_range,
-    percent,
 )
 from helm_longctx.results.boards import average, mean_over_tasks, tasks_of
 from helm_longctx.results.cells import score_notes
@@ -301,8 +301,8 @@ def _text_cell(
 
 def _text(number: float, digits: int | None) -> str:
     if digits is None:
-        return percent(number)
-    return decimals(number, digits)
+        return format_percent(number)
+    return format_decimals(number, digits)
 
 
 MOST_PUBLISHED = 5

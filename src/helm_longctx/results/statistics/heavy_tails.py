@@ -105,21 +105,6 @@ def are_above(
     return np.asarray(wealth * error > 1)
 
 
-def is_below(
-    values: Floats,
-    margin: float,
-    cap: float,
-    error: float,
-    level: float,
-) -> bool:
-    """Return whether `upper_bound` is below the margin, much faster."""
-    if not len(values) or not level:
-        return False
-    capped = np.clip(values, -cap, cap)
-    is_rejected = _wealth(capped, margin, cap) * error > 1
-    return is_rejected and _bound_lognormal(values, margin, level) < margin
-
-
 def fewest_values(margin: float, cap: float, error: float) -> int:
     """Return how many values are enough to show that the mean is below the margin if all of them are 0."""
     factors = 1 + _STAKES * margin / (cap - margin)

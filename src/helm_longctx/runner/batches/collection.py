@@ -31,6 +31,7 @@ from helm_longctx.helm_api import (
     LocalContext,
     RequestResult,
 )
+from helm_longctx.interruptions import stoppable
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.batches import (
     BatchLine,
@@ -52,10 +53,10 @@ from helm_longctx.runner.batches.submission import (
     settle,
     wrap_provider_errors,
 )
-from helm_longctx.runner.interruptions import explain_full_disk, stoppable
 from helm_longctx.runner.sending import find_client
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.ledger import NAME, BatchPart, Ledger
+from helm_longctx.writing import explain_full_disk
 
 _log = logging.getLogger(__name__)
 

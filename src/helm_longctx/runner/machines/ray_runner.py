@@ -25,9 +25,9 @@ from helm_longctx.environment import (
 from helm_longctx.errors import InputError
 from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
+from helm_longctx.interruptions import stoppable
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.run_settings import MAX_COST, RunSettings, settings_in_use
-from helm_longctx.runner.interruptions import stoppable
 from helm_longctx.runner.machines.shards import OneShard
 from helm_longctx.runner.runner import LongContextRunner, Strategy
 from helm_longctx.runs.journal import Shard

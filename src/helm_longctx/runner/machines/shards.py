@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from itertools import takewhile
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from helm_longctx.environment import is_installed
 from helm_longctx.errors import InputError, bad_argument, describe_count
 from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
+from helm_longctx.interruptions import seconds_to_settle
 from helm_longctx.models.apis.rates import Pace, use_paces
 from helm_longctx.run_settings import read_variable
 from helm_longctx.runner.prefixes import PrefixDigests, order_by_prefix, prefix_keys
@@ -107,6 +108,10 @@ def run_shards(total: int, part: str) -> None:
         # Ctrl-C reaches the processes, too, and each keeps its answers.
         for process in processes:
             process.terminate()
+        # A scheduler kills what is left of a job whose first process has ended.
+        for process in processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(seconds_to_settle())
         raise
     failed = []
     for n, status in enumerate(statuses, 1):

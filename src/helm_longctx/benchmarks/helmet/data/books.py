@@ -193,12 +193,9 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     ):
         demo = ""
         if shots:
-            drawn = []
-            for index in demos_of_row[number]:
-                drawn.append(demos[index])
             summaries = []
-            for summary in drawn:
-                summaries.append(prompts.LEXSUM_DEMO.format(summary=summary))
+            for index in demos_of_row[number]:
+                summaries.append(prompts.LEXSUM_DEMO.format(summary=demos[index]))
             demo = prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries))
         record = {
             "keypoints": keypoints.get(row.get("id")),

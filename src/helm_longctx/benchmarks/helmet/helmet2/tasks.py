@@ -31,6 +31,7 @@ from helm_longctx.tasks import (
     JsonLines,
     Template,
     Types,
+    sizes_in_tokens,
 )
 from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import TextCutter
@@ -98,13 +99,13 @@ def _load_graphwalk(
     task: Task, settings: Settings, root: DataRoot
 ) -> Iterator[Example]:
     """Load graphs and operations, shuffled."""
-    (path,) = task.paths(settings.length)
-    rows = JsonLines(root / path, _GRAPH_COLUMNS)
+    path = task.only_file(settings, root)
+    rows = JsonLines(path, _GRAPH_COLUMNS)
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for number, row in zip(numbers, rows.rows(numbers), strict=True):
         if not all(isinstance(node, str) for node in row["answer"]):
             raise InputError(
-                f"{root / path}: row {number + 1}: column 'answer' must be a list of texts"
+                f"{path}: row {number + 1}: column 'answer' must be a list of texts"
             )
         fields = {"context": row["context"], "question": row["question"]}
         yield Example(
@@ -250,7 +251,7 @@ def _ruler(task: Task) -> Task:
     )
     return _replace(
         task,
-        sizes={length: length for length in _LENGTHS},
+        sizes=sizes_in_tokens(_LENGTHS),
         sources=lambda length: (
             _release_file(f"ruler_llama3/{folder}/validation_{length}.jsonl"),
         ),
@@ -296,7 +297,7 @@ _LONGBENCH = Task(
     name="multiple_choice",
     title="LongBench v2",
     template=Template(CHOICE_USER, CHOICE_PREFIX),
-    sizes={length: length for length in _CLASSES},
+    sizes=sizes_in_tokens(_CLASSES),
     unit="tokens",
     load=_load_longbench,
     score=score_choice,
