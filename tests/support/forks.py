@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 import warnings
 from collections import deque
@@ -197,8 +198,16 @@ def _group_by_module(items: Sequence[pytest.Item]) -> Iterator[list[int]]:
 
 
 def _prepare(config: pytest.Config) -> None:
-    """Make in this process what the forks share."""
+    """Make in this process what the forks share.
+
+    Raises:
+        pytest.UsageError: a thread runs, such as that of a server which a module of tests starts when it is imported. No fork
+            has it.
+    """
     global _shared_folder
+    threads = [thread.name for thread in threading.enumerate()]
+    if len(threads) > 1:
+        raise pytest.UsageError(f"forks would lack threads: {', '.join(threads[1:])}")
     _shared_folder = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture.is_globally_capturing():
