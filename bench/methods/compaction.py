@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.apps.compaction.asking import Kept, ProbeReply
+from helm_longctx.apps.compaction.asking import ProbeReply, open_replies
 from helm_longctx.apps.compaction.compactors import (
     CommandCompactor,
     Compacted,
@@ -140,7 +140,7 @@ def compare(
     for compactor in compactors:
         # Nothing here is paid for.
         compactor.is_kept = False
-    with Kept(folder) as kept:
+    with open_replies(folder) as kept:
         compactions = compact_all(arms, transcripts, keeps, kept, 1)
         asking = TrialAsking(ExtractiveReader(), None, 30, 1)
         outcomes = ask_all(compactions, probes, asking)

@@ -85,6 +85,7 @@ class RunSettings:
         sandbox: the sandbox in which programs of models may be run. Empty allows none.
         token_timeout: seconds in which a server has to make a token.
         workers: number of tasks that Ray runs at the same time, by default one for each CPU.
+        draws_samples: whether the work draws samples of its own on purpose, as a gate does for two deployments.
         gpus: GPUs of a task of Ray whose model runs in its process. It can be a fraction.
         judge_keys: a configuration's own credentials by the prefix of the variables that they replace (`GPT_JUDGE`).
         repositories: by the variable that a data set names, the repository from which it is downloaded instead.
@@ -100,6 +101,7 @@ class RunSettings:
     sandbox: str = ""
     token_timeout: float = 60.0
     workers: int | None = None
+    draws_samples: bool = False
     gpus: float = 1.0
     judge: JudgeSettings = JudgeSettings()
     judge_keys: Mapping[str, Credentials] = field(default_factory=dict)

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from helm_longctx.errors import InputError
 
@@ -58,6 +61,12 @@ def replace_page(path: Path, content: bytes) -> None:
     """
     with replacing(path) as part:
         part.write_bytes(content)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write content as JSON to a file that an option of the user names. See `write_output`."""
+    option = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
+    write_output(path, orjson.dumps(content, option=option))
 
 
 def write_output(path: Path, content: bytes) -> None:

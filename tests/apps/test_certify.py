@@ -112,6 +112,10 @@ def test_an_honest_server(command: Command) -> None:
     check_effective_context(first)
     assert first["models"] == {"simulated": first["requests"]}
     assert [kind["baselines"]["null"] for kind in first["kinds"][:4]] == [0, 0, 0, 0]
+    # Only with the texts of the shortest length the baselines answer, too.
+    for block in first["answers"]:
+        has_floors = {"floors" in reply for reply in block["replies"]}
+        assert has_floors == {block["has_text"] and block["length"] == 1024}
     assert (
         first["entries"][0]
         == "fresh_text:task=recall,length=1024,seed=204,num_samples=10,context=none"

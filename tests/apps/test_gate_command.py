@@ -273,6 +273,8 @@ def test_the_sample_follows_the_power(command: Command, server: Server) -> None:
     assert command(*arguments) == 0, command.err
     part = read()["parts"][0]
     assert part["instances"] == len(server.calls) / 2 < 24
+    # Nobody is told to draw another sample: the gate has chosen it, and both sides get the same one.
+    assert "num_samples=" not in command.err
 
 
 def test_missing_answers_leave_it_open(command: Command, server: Server) -> None:

@@ -34,6 +34,7 @@ from helm_longctx.apps.gate.divergences import (
     count_fewest,
     decide,
     find_differing_lengths,
+    parts_table,
     visible_divergence,
 )
 from helm_longctx.apps.gate.kinds import find_main_kind
@@ -619,6 +620,23 @@ def test_decisions() -> None:
     assert divergences[1] > divergences[2] > 0.05
     # Two questions of a skewed divergence often show nothing.
     assert visible_divergence(2, 7, 0.05, 2.0, 0.8) == math.inf
+
+
+def test_the_table_has_a_row_for_each_part() -> None:
+    """Each length and stretch has a row with its name, its questions and its verdict."""
+    points = [
+        *make_points([0.2] * 48),
+        *make_points([0.0] * 48, "90 %"),
+    ]
+    decision = decide(points, [], 0.05)
+    table = parts_table(decision, TEXTS)
+    rows = [[row[0].text, row[1].text, row[-1].text] for row in table.rows]
+    names = [part.name for part in decision.parts]
+    assert len(set(names)) == 2
+    assert rows == [
+        [name, "48", verdict]
+        for name, verdict in zip(names, ("no worse", "worse"), strict=True)
+    ]
 
 
 def test_the_answers_of_the_candidate_count() -> None:

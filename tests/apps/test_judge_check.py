@@ -16,6 +16,7 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.apps.judge_checks.measures import (
     Measure,
+    _gain,
     agreements,
     by_kind,
     differences,
@@ -60,9 +61,17 @@ def test_a_verdict_that_lacks_a_number(asked: list[Check]) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def said() -> dict[tuple[str, int], pd.DataFrame]:
+    """Return what judges without faults have said, by their character and the number of repetitions."""
+    return {}
+
+
 @pytest.fixture
 def seen(
-    asked: list[Check], monkeypatch: pytest.MonkeyPatch
+    asked: list[Check],
+    said: dict[tuple[str, int], pd.DataFrame],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., pd.DataFrame]:
     """Ask a judge of a character about the set, and return what it says."""
     monkeypatch.setenv(JUDGE_WAIT, "0.001")
@@ -70,6 +79,14 @@ def seen(
     def observed(
         character: str, repeats: int = 1, plan: Plan = faults.none
     ) -> pd.DataFrame:
+        if plan is not faults.none:
+            return ask(character, repeats, plan)
+        key = (character, repeats)
+        if key not in said:
+            said[key] = ask(character, repeats, plan)
+        return said[key].copy()
+
+    def ask(character: str, repeats: int, plan: Plan) -> pd.DataFrame:
         with serve(getattr(Characters(asked), character), plan) as server:
             name = f"tests/{character}"
             register_configs_from_directory(
@@ -326,10 +343,9 @@ def gains_of(gains: Sequence[float]) -> Measure:
         "place": None,
         "verdict": "",
     }
-    return {
-        measure.name: measure
-        for measure in measures(pd.DataFrame([row | rest for row in rows]))
-    }["instructions gain"]
+    judged = pd.DataFrame([row | rest for row in rows])
+    # All measures of a judge take four times as long.
+    return _gain(judged, "injection", "instructions gain", "")
 
 
 @pytest.mark.parametrize(

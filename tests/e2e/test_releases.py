@@ -16,6 +16,8 @@ from helm_longctx.benchmarks.mrcr import tasks
 from helm_longctx.benchmarks.mrcr.tasks import PATH
 from helm_longctx.benchmarks.mrcr_v2.tasks import LENGTHS, file_of
 from helm_longctx.run_settings import MIRROR
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.registry import BENCHMARKS
 from tests.benchmarks.graphwalks.fabricate import graph
 from tests.benchmarks.mrcr_v2.fabricate import build_mrcr_v2, rows
 from tests.support.commands import Command
@@ -145,7 +147,14 @@ def test_what_cannot_be_run_says_why(command: Command) -> None:
     assert "no: no protocol: the page" in text
     assert "yes; not comparable, because" in text
     assert "with the judge" in text
-    assert re.search(r"10 of 11 can be run, with 13 run entries", text)
+    listed = re.search(
+        r"^10 of 11 can be run, with 13 run entries:\n((?:  .+\n)+)", command.out, re.M
+    )
+    assert listed
+    lines = listed[1].split()
+    assert len(set(lines)) == 13
+    for line in lines:
+        parse_entry(BENCHMARKS, line)
     assert command("reproduce", "MiMo V2.5", "--model", "longctx/null") == 2
     assert (
         "no number of MiMo-V2.5 can be run (no: no protocol: the operation and the lengths)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from helm_longctx.judging.judge import (
 )
 from helm_longctx.models.apis import OpenAIClient
 from helm_longctx.models.apis.prices import find_prices
+from helm_longctx.models.results import add_facts, make_text_result
 from helm_longctx.run_settings import JUDGE_READINGS, JUDGE_WAIT, PRICES
 from helm_longctx.tasks.answer import Usage
 from tests.judging.deployments import write_judges
@@ -229,6 +231,22 @@ def test_a_client_with_another_form(server: Server) -> None:
     assert reply.error
     assert reply.error.startswith("the call failed: malformed: TypeError")
     assert "secret" not in reply.error
+
+
+class OtherUsage(Client):
+    """A client of another package that counts tokens in a form of its own."""
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Return a grade whose tokens are a text."""
+        result = make_text_result("5", time.time(), 0.1)
+        return add_facts(result, usage="a secret number")
+
+
+def test_a_reply_that_cannot_be_read(server: Server) -> None:
+    """An error in reading a reply costs its verdict alone, and is named by its type."""
+    reply = Judge("judge/a", "judge/a", OtherUsage()).ask(question("a secret"))
+    assert (reply.verdict, reply.text) == (None, None)
+    assert reply.error == "the reply cannot be used: AttributeError"
 
 
 def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helm.benchmark.model_deployment_registry import (
@@ -145,6 +146,19 @@ def test_unknown_form() -> None:
     """A prompt of an unknown form is not recognized, and its answer is empty."""
     assert recognise("What is the capital of France?") is None
     assert lexical.answer("What is the capital of France?") == ""
+
+
+def test_a_conversation_with_calls_of_tools() -> None:
+    """A turn that only calls tools has no content, and what it asks for is searched as other turns are."""
+    function = {"name": "look", "arguments": '{"place": "Old Bridge"}'}
+    call = {"id": "1", "type": "function", "function": function}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "Nothing is there."},
+        {"role": "user", "content": "Which place did you look at?"},
+    ]
+    assert "Old Bridge" in lexical.answer_conversation(messages)
 
 
 def test_requests_are_heeded() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 
 from helm_longctx.data.root import DataRoot
 from helm_longctx.results.boards import read_suite
+from helm_longctx.results.comparison import _compare_means
 from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
@@ -242,6 +244,9 @@ def test_a_floor_of_other_questions_is_no_floor(command: Command) -> None:
     published = board.score("published/GPT-4o-08", "helmet_recall", 8192)
     assert own
     assert published
+    tasks = board.tasks_of("helmet_recall", 8192)
+    assert _compare_means(board, own, published, tasks) is None
+    assert _compare_means(board, replace(own, caveats=()), published, tasks)
     assert board.floor_below(own) == own.interval.mean
     assert board.floor_below(published) is None
     assert (

@@ -13,11 +13,16 @@ from tests.support.sandboxes import require_sandbox
 
 
 @pytest.fixture
-def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpreter]:
-    """An interpreter with a text and a function."""
+def sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code may be run, where a key of ours is in the environment."""
     require_sandbox(monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-ours")
     monkeypatch.setattr(interpreter, "_MOST_SECONDS", 5.0)
+
+
+@pytest.fixture
+def running(sandbox: None) -> Iterator[Interpreter]:
+    """An interpreter with a text and a function."""
     with Interpreter(
         {"context": "abc" * 1000},
         {"upper": lambda text: text.upper()},
@@ -53,7 +58,7 @@ ATTACKS = {
     "run", [python_as_program, python_in_interpreter], ids=["program", "interpreter"]
 )
 @pytest.mark.parametrize("name", ATTACKS)
-def test_attacks_fail(name: str, run: Attack, running: Interpreter) -> None:
+def test_attacks_fail(name: str, run: Attack, sandbox: None) -> None:
     """What reaches out of the sandbox fails inside of the code, which ends with an error."""
     code, error = ATTACKS[name]
     result = run(code)
@@ -96,7 +101,7 @@ def test_code_that_does_not_come_back(
     code: str, running: Interpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code that ends the interpreter, or never ends, gets a line; the next piece starts with the first variables."""
-    monkeypatch.setattr(interpreter, "_MOST_SECONDS", 1.0)
+    monkeypatch.setattr(interpreter, "_MOST_SECONDS", 0.5)
     output = running.run(code)
     assert output.error
     monkeypatch.setattr(interpreter, "_MOST_SECONDS", 5.0)

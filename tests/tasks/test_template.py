@@ -75,6 +75,12 @@ def test_another_template_is_not_recognised() -> None:
     assert template.parse("") is None
 
 
+def test_a_prompt_without_prefix_has_one_text() -> None:
+    """A chat and a completion of a whole template have the same text, which nothing follows."""
+    prompt = Template.whole("Say {context}!").render({"context": "hello"})
+    assert prompt.text("chat") == prompt.text("completion") == "Say hello!"
+
+
 def test_two_places_side_by_side() -> None:
     """If nothing separates two fields of a template, the later field takes the text."""
     template = Template("Go {demos}{context} Q: {question}", "A:")

@@ -191,16 +191,15 @@ def _prepare(
     log: Path,
 ) -> None:
     """Make the questions that entries read from folders, and add the published results."""
-    names = dict.fromkeys(
-        benchmark_of(split_entry(entry)[0]).name for entry in config["entries"].values()
-    )
+    names: dict[str, None] = {}
+    folders = []
+    for text in config["entries"].values():
+        written = split_entry(text)
+        names[benchmark_of(written.name).name] = None
+        if "path" in written.arguments:
+            folders.append(Path(written.arguments["path"]))
     published = [name for name in names if find_benchmark(name).published()]
     step = bars.add_task("questions and published results", total=len(published) + 1)
-    arguments = (split_entry(entry)[1] for entry in config["entries"].values())
-    folders = []
-    for own in arguments:
-        if own.get("path"):
-            folders.append(Path(own["path"]))
     if folders:
         root = DataRoot.find(output_path)
         entry = parse_entry(BENCHMARKS, config["passages"])
@@ -229,9 +228,7 @@ def _run(
     what = "runs of the baselines" if len(models) > 1 else f"runs of {models[0]}"
     total = len(entries) * len(models)
     run_config = output_path / NAME / f"{models[0].replace('/', '_')}.yaml"
-    values = {}
-    for name in ("suite", "models", "parallelism"):
-        values[name] = config[name]
+    values = {name: config[name] for name in ("suite", "models", "parallelism")}
     text = yaml.safe_dump({**values, "entries": entries}, width=200)
     replace_page(run_config, text.encode())
     step = bars.add_task(f"{total} {what}", total=total)
@@ -247,7 +244,7 @@ def _print_end(
     suite = config["suite"]
     first = next(iter(config["entries"].values()))
     folder = suite_path(output_path, suite)
-    task = split_entry(first)[0]
+    task = split_entry(first).name
     boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
     entries = config["entries"]
     if local:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from helm_longctx.config.estimates import print_estimates, print_plans
@@ -23,7 +22,7 @@ from helm_longctx.config.shared import (
     make_specs,
 )
 from helm_longctx.errors import InputError
-from helm_longctx.writing import write_output
+from helm_longctx.writing import write_json
 
 _RequestsPerMinute = Annotated[
     float | None,
@@ -117,4 +116,4 @@ def estimate(
                 if plan.run == run_estimate.run:
                     of_run.append(asdict(plan))
             rows.append({**asdict(run_estimate), "plans": of_run})
-        write_output(as_json, orjson.dumps(rows, option=orjson.OPT_INDENT_2))
+        write_json(as_json, rows)

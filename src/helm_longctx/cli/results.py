@@ -17,7 +17,7 @@ from helm_longctx.config.shared import (
     fill_registries,
 )
 from helm_longctx.data.yaml_files import dump_yaml
-from helm_longctx.errors import InputError, bad_argument, is_format_error
+from helm_longctx.errors import InputError, is_format_error
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.results.boards import Suite, make_suite, read_suite
 from helm_longctx.results.cells import leaderboard_rows, print_scores
@@ -33,7 +33,7 @@ from helm_longctx.results.suite import (
 )
 from helm_longctx.runs.files import STATS, read_json, read_run_specs
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.writing import replace_file
 
 _MOST_MODELS = 4000
@@ -228,12 +228,10 @@ def reference(
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Add a benchmark's published results to a suite, as models named published/…"""
-    by_name = {known.name: known for known in BENCHMARKS}
-    if benchmark not in by_name:
-        raise bad_argument("reference", "benchmark", benchmark, list(by_name))
+    chosen = find_benchmark(benchmark, "reference", "benchmark")
     tokens = parse_length(length, where="reference") if length else None
     folder = suite_path(output_path, suite)
-    count = write_reference(by_name[benchmark], folder, model or ["*"], tokens)
+    count = write_reference(chosen, folder, model or ["*"], tokens)
     print(f"{count} published results are in {folder}; run summarize to show them")
 
 

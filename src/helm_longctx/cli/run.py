@@ -201,9 +201,7 @@ def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
 
     config = plan.config
     if config.groups:
-        patterns = {}
-        for name, text in config.groups.items():
-            patterns[name] = text.split(",")
+        patterns = {name: text.split(",") for name, text in config.groups.items()}
         write_groups(plan.folder, patterns)
     runner = make_runner(config)
     rule = config.limits.stop_when

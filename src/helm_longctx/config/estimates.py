@@ -161,9 +161,7 @@ def _points(difference: float | None) -> str:
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:
     def total(name: str) -> str:
-        values = []
-        for estimate in estimates:
-            values.append(attrgetter(name)(estimate))
+        values = [attrgetter(name)(estimate) for estimate in estimates]
         # One unknown price makes the sum unknown.
         if None in values:
             return "unknown"

@@ -118,10 +118,7 @@ def _read(path: Path) -> Any:
 def _plain(node: Any) -> Any:
     """Convert ruamel's values into plain Python values. They also store how they were written."""
     if isinstance(node, dict):
-        converted = {}
-        for key, value in node.items():
-            converted[key] = _plain(value)
-        return converted
+        return {key: _plain(value) for key, value in node.items()}
     if isinstance(node, list):
         return [_plain(value) for value in node]
     plain = next(

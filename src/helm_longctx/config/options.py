@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -180,19 +181,7 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     for name in SETTINGS:
         if arguments.get(name) is not None:
             given[name] = arguments[name]
-    settings: list[tuple[KeyPath, str, Any]] = []
-    for name, value in given.items():
-        setting = SETTINGS[name]
-        if setting.path[0] == "models":
-            continue
-        if setting.form.many == "pairs":
-            for pair_name, option, pair_value in _read_pairs(setting, value):
-                settings.append(((*setting.path, pair_name), option, pair_value))
-        elif setting.form.many == "commas":
-            settings.append((setting.path, setting.names[0], split_names([value])))
-        else:
-            settings.append((setting.path, setting.names[0], value))
-    for path, option, value in [*settings, *_list_models(given)]:
+    for path, option, value in chain(_list_others(given), _list_models(given)):
         section: Any = values
         for key in path[:-1]:
             section = section.setdefault(key, {})
@@ -202,6 +191,21 @@ def read_options(arguments: Mapping[str, Any]) -> Options:
     if "models" in values:
         values["models"] = list(values["models"].values())
     return Options(values, names)
+
+
+def _list_others(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
+    """Yield the key path, the option and the value of what options say about anything but models."""
+    for name, value in given.items():
+        setting = SETTINGS[name]
+        if setting.path[0] == "models":
+            continue
+        if setting.form.many == "pairs":
+            for key, option, part in _read_pairs(setting, value):
+                yield (*setting.path, key), option, part
+        elif setting.form.many == "commas":
+            yield setting.path, setting.names[0], split_names([value])
+        else:
+            yield setting.path, setting.names[0], value
 
 
 def _list_models(given: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:

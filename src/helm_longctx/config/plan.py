@@ -144,9 +144,7 @@ def _sort_by_model(
     specs: Sequence[RunSpec], local_models: Sequence[str]
 ) -> list[RunSpec]:
     """Sort runs so that the weights of one model after the other are in memory. HELM's order alternates between models."""
-    order = {}
-    for number, name in enumerate(local_models):
-        order[name] = number
+    order = {name: number for number, name in enumerate(local_models)}
     return sorted(
         specs, key=lambda spec: order.get(spec.adapter_spec.model_deployment, -1)
     )

@@ -208,9 +208,7 @@ def make_specs(
         root = DataRoot.find(output_path)
         for entry in plan_entries(config, expand_models(config), root):
             expanded.append(entry.text)
-    paths = []
-    for path in options["conf_path"] or []:
-        paths.append(Path(path))
+    paths = [Path(path) for path in options["conf_path"] or []]
     return make_run_specs(
         expanded, paths, split_names(options["model"] or []), suite, most, output_path
     )
@@ -255,9 +253,7 @@ def show_log() -> Iterator[None]:
     """Write the log to standard error while the block runs, redacted, if the calling program writes it nowhere."""
     register_environment()
     redact_logs()
-    loggers = []
-    for name in ("helm", "helm_longctx"):
-        loggers.append(logging.getLogger(name))
+    loggers = [logging.getLogger(name) for name in ("helm", "helm_longctx")]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(LOG_FORMAT))
     silent = []

@@ -98,6 +98,13 @@ def _parse_object(text: bytes, where: str) -> dict[str, Any]:
     return content
 
 
+def find_nested(content: object, *names: str) -> Any:
+    """Return the value under names in objects within each other, or None where one is missing or no object."""
+    for name in names:
+        content = content.get(name) if isinstance(content, Mapping) else None
+    return content
+
+
 def parse_json(text: bytes) -> Any:
     """Parse JSON as Python does, with NaN and integers of any size. Raises a `ValueError` or `RecursionError`."""
     try:

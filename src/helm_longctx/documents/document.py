@@ -7,20 +7,33 @@ import csv
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import orjson
 
+from helm_longctx._version import VERSION
 from helm_longctx.documents.numbers import (
     DASH,
+    Bounded,
     add_in_brackets,
     add_mark,
     format_percent,
+    format_range,
 )
+from helm_longctx.errors import InputError
 from helm_longctx.writing import replace_page, replacing
 
 T = TypeVar("T")
@@ -72,6 +85,24 @@ def number_cell(
         detail,
         notes,
         tag="caveats" if caveats else "",
+    )
+
+
+def interval_cell(
+    interval: Bounded | None,
+    show: Callable[[float], str] = format_percent,
+    missing: str = "",
+) -> Cell:
+    """Return the cell of a mean with its interval, or a dash.
+
+    Args:
+        missing: why there is none.
+    """
+    if interval is None:
+        return Cell(DASH, note=missing)
+    ends = format_range(interval.low, interval.high, show)
+    return number_cell(
+        interval.mean, show, ends, note=missing if math.isnan(interval.mean) else ""
     )
 
 
@@ -289,22 +320,26 @@ class Page:
         return list(chain.from_iterable(section.blocks for section in self.sections))
 
 
+def _describe_making() -> str:
+    return f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
+
+
 @dataclass(frozen=True)
 class Report:
     """The whole report.
 
     Args:
-        made: when the report was made, and by which version of this package.
         about: a sentence that says how all numbers are to be read.
         has_scores: whether `data` has the files `scores.csv` and `scores.json`.
+        made: when the report was made, and by which version of this package.
     """
 
     title: str
     suite: str
-    made: str
     about: str
     pages: Sequence[Page]
     has_scores: bool = True
+    made: str = field(default_factory=_describe_making)
 
     @property
     def groups(self) -> list[str]:
@@ -366,6 +401,45 @@ def _quote_formula(value: Any) -> Any:
     if isinstance(value, str) and _FORMULA.match(value):
         return f"'{value}"
     return value
+
+
+def read_csv(path: Path, own_column: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the rows of a CSV file as dictionaries.
+
+    Args:
+        own_column: a column of files that `write_csv` has made. Only in these does `'` before a text mean that it is
+            quoted. Without it, all files are taken for such.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    try:
+        with (
+            _long_fields(),
+            path.open(encoding="utf-8-sig", errors="surrogatepass", newline="") as file,
+        ):
+            table = csv.DictReader(file, strict=True)
+            is_quoted = not own_column or own_column in (table.fieldnames or ())
+            for row in table:
+                if is_quoted:
+                    row = {name: unquote_formula(value) for name, value in row.items()}
+                yield row
+    except (OSError, csv.Error, UnicodeError) as error:
+        raise InputError(f"{path}: not a readable table: {error}") from error
+
+
+_LONGEST_FIELD = 1 << 28
+"""Largest number of characters of a field in a CSV file, such as a prompt."""
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let `csv` read the longest fields in the block. Its limit is one for the process."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def unquote_formula(value: Any) -> Any:

@@ -25,7 +25,7 @@ _TEX = {
 }
 
 
-class _Bounded(Protocol):
+class Bounded(Protocol):
     """A number with the ends of its interval. Ends that are not known are NaN."""
 
     @property
@@ -80,7 +80,7 @@ def format_range(
 
 
 def format_interval(
-    interval: _Bounded,
+    interval: Bounded,
     show: Callable[[float], str] = format_percent,
     is_marked: object = False,
 ) -> str:

@@ -60,9 +60,7 @@ def _likelihoods(outputs: Sequence[GeneratedOutput], answers: int) -> dict[str, 
     if not (without := outputs[answers:]):
         return values
     bare = _values(without)
-    gains = {}
-    for name in values:
-        gains[f"{name}_gain"] = values[name] - bare[name]
+    gains = {f"{name}_gain": values[name] - bare[name] for name in values}
     return {
         **values,
         **{f"{name}_without_context": value for name, value in bare.items()},

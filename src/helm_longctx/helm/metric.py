@@ -309,9 +309,7 @@ class LongContextMetric(Metric):
         for name, by_question in values.items():
             if any(len(of_question) < repeats for of_question in by_question.values()):
                 gaps[name] = Stat(name).add(fmean(map(fmean, by_question.values())))
-        replaced = {}
-        for stat in stats:
-            replaced[stat.name] = gaps.get(stat.name, stat)
+        replaced = {stat.name: gaps.get(stat.name, stat) for stat in stats}
         # Statistics that are derived from the replaced means must be derived again.
         for context in {replace(name, name="") for name in gaps}:
             of_context = {}

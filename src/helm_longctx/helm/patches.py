@@ -301,11 +301,12 @@ def _warn_of_subsamples(
     # Instances of other scenarios have no sample of ours and stay unchanged.
     if len(subset) == len(instances) or not Sample.is_in(instances[0].extra_data):
         return subset
-    helm_log.warning(
-        f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances,"
-        " which are not the benchmark's sample; give -m 10000, or num_samples= for a"
-        " smaller sample as the benchmark draws it"
-    )
+    if not settings_in_use().draws_samples:
+        helm_log.warning(
+            f"-m {max_eval_instances} draws {len(subset)} of {len(instances)}"
+            " instances, which are not the benchmark's sample; give -m 10000, or"
+            " num_samples= for a smaller sample as the benchmark draws it"
+        )
     drawn = {"drawn_from": len(instances)}
     return [
         replace(instance, extra_data={**(instance.extra_data or {}), **drawn})

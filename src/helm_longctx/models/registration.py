@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from importlib import resources
 from typing import Any
 
@@ -10,34 +9,8 @@ import dacite
 from helm.benchmark import model_deployment_registry as deployments
 from helm.benchmark import model_metadata_registry as models
 from helm.benchmark import tokenizer_config_registry as tokenizers
-from helm.benchmark.window_services.no_tokenizer_window_service import (
-    NoTokenizerWindowService,
-)
 
 from helm_longctx.data.yaml_files import parse_package_yaml
-from helm_longctx.models.baselines.clients import (
-    BaselineClient,
-    LexicalClient,
-    NullClient,
-)
-
-_MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
-    (
-        "longctx/lexical",
-        "Lexical baseline",
-        LexicalClient,
-        "No neural network. It finds the lines of the prompt that share the rarest"
-        " words with the question and answers with text from there. A task that it"
-        " solves needs no understanding.",
-    ),
-    (
-        "longctx/null",
-        "Null baseline",
-        NullClient,
-        "One constant answer for each task, whatever the question. Its score is the"
-        " floor of the metric.",
-    ),
-)
 
 WORDS = "longctx/words"
 """The baselines' tokenizer: words and punctuation marks. Suites that generate prompts of a given length count tokens
@@ -89,62 +62,40 @@ def register() -> None:
                 WORDS, spec, end_of_text_token="", prefix_token=""
             )
         )
-    window = NoTokenizerWindowService
-    for name, title, client, about in _MODELS:
-        if name in deployments.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
-            continue
-        models.register_model_metadata(
-            models.ModelMetadata(
-                name=name,
-                creator_organization_name="helm-longctx",
-                display_name=title,
-                description=about,
-                access="open",
-                release_date=date(2026, 11, 20),
-                tags=[models.TEXT_MODEL_TAG, models.FULL_FUNCTIONALITY_TEXT_MODEL_TAG],
-            )
-        )
-        deployments.register_model_deployment(
-            deployments.ModelDeployment(
-                name=name,
-                client_spec=deployments.ClientSpec(
-                    f"{client.__module__}.{client.__name__}"
-                ),
-                tokenizer_name=WORDS,
-                # Other window services would tokenize each prompt to compare its length with a limit. There is none.
-                window_service_spec=deployments.WindowServiceSpec(
-                    f"{window.__module__}.{window.__name__}"
-                ),
-            )
-        )
+    _register_rows("baselines", "baselines")
 
 
 def register_ready() -> None:
-    """Register the deployments of `model_deployments.yaml` with their models and tokenizers. Idempotent.
-
-    A model that already has a deployment gets no other one. HELM uses the last deployment that is registered for a
-    model, and this must stay the user's.
-    """
-    for row in _read_ready("models", "model_metadata"):
-        if row["name"] not in models.MODEL_NAME_TO_MODEL_METADATA:
-            models.register_model_metadata(dacite.from_dict(models.ModelMetadata, row))
-    known = set()
-    for deployment in deployments.ALL_MODEL_DEPLOYMENTS:
-        known.add(deployment.model_name)
-    for row in _read_ready("model_deployments"):
-        if row["model_name"] not in known:
-            deployments.register_model_deployment(
-                dacite.from_dict(deployments.ModelDeployment, row)
-            )
-    for row in _read_ready("tokenizer_configs"):
+    """Register the deployments of `model_deployments.yaml` with their models and tokenizers. Idempotent."""
+    _register_rows("model_metadata", "model_deployments")
+    for row in _read_rows("tokenizer_configs", "tokenizer_configs"):
         if row["name"] not in tokenizers.TOKENIZER_NAME_TO_CONFIG:
             tokenizers.register_tokenizer_config(
                 dacite.from_dict(tokenizers.TokenizerConfig, row)
             )
 
 
-def _read_ready(key: str, name: str = "") -> list[dict[str, Any]]:
-    path = resources.files("helm_longctx") / "models" / f"{name or key}.yaml"
+def _register_rows(models_file: str, deployments_file: str) -> None:
+    """Register the models and the deployments in YAML files of this package, named without their extension.
+
+    A model that already has a deployment gets no other one. HELM uses the last deployment that is registered for a
+    model, and this must stay the user's.
+    """
+    for row in _read_rows(models_file, "models"):
+        if row["name"] not in models.MODEL_NAME_TO_MODEL_METADATA:
+            models.register_model_metadata(dacite.from_dict(models.ModelMetadata, row))
+    known = set()
+    for deployment in deployments.ALL_MODEL_DEPLOYMENTS:
+        known.add(deployment.model_name)
+    for row in _read_rows(deployments_file, "model_deployments"):
+        if row["model_name"] not in known:
+            deployments.register_model_deployment(
+                dacite.from_dict(deployments.ModelDeployment, row)
+            )
+
+
+def _read_rows(name: str, key: str) -> list[dict[str, Any]]:
+    path = resources.files("helm_longctx") / "models" / f"{name}.yaml"
     rows: list[dict[str, Any]] = parse_package_yaml(path.read_text(encoding="utf-8"))[
         key
     ]

@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -20,6 +20,9 @@ MARK = "[redacted]"
 
 _SHORTEST = 8
 """Length in characters of the shortest value that is replaced. Shorter ones (`EMPTY`) also occur in ordinary text."""
+
+_MOST_KEPT = 1000
+"""Characters of a text whose redacted form is kept in memory for the next time."""
 
 SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
 """Names of environment variables and credentials whose values are secrets."""
@@ -170,7 +173,25 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 def redact(text: str) -> str:
     """Replace secrets in a text: registered values in all their encodings, and strings in the format of a secret."""
-    return replace_secrets(text, lambda secret: MARK)
+    if len(text) > _MOST_KEPT:
+        return replace_secrets(text, _mark)
+    return _redact_again(text, _forms, _formats)
+
+
+@lru_cache(maxsize=256)
+def _redact_again(
+    text: str, forms: tuple[str, ...], formats: tuple[SecretFormat, ...]
+) -> str:
+    """Redact a text that can come often, such as the parameters of a run's requests.
+
+    Args:
+        forms, formats: the secrets that are registered now.
+    """
+    return replace_secrets(text, _mark)
+
+
+def _mark(secret: str) -> str:
+    return MARK
 
 
 def replace_secrets(text: str, name: Callable[[str], str]) -> str:

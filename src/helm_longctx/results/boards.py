@@ -609,7 +609,8 @@ def make_boards(
         for name, metric, folder in sorted(groups):
             if name == whole.name:
                 group = groups[name, metric, folder]
-                if published and not metric:
+                # Nobody has published scores of the user's own questions.
+                if published and not metric and not folder:
                     group = [*group, *published_results(whole, known=group)]
                 benchmark, rows = _restrict(whole, metric, group)
                 # Only one of several runs of a task counts, but a task can be in several categories.
@@ -618,7 +619,7 @@ def make_boards(
 
                 folders = {}
                 for row in rows:
-                    if row.folder != folder and not row.is_published:
+                    if row.folder != folder:
                         folders[row.length] = row.folder
                 board = Board(
                     benchmark=benchmark,

@@ -15,6 +15,7 @@ from helm_longctx.documents.document import (
     Column,
     Table,
     dump_json,
+    interval_cell,
     number_cell,
     write_csv,
 )
@@ -348,18 +349,6 @@ def _invert(logprob: Interval | None) -> Interval | None:
     )
 
 
-def perplexity_cell(perplexity: Interval | None, missing: str = "not run") -> Cell:
-    """Return a perplexity with its interval, or a dash.
-
-    Args:
-        missing: why there is none.
-    """
-    if perplexity is None:
-        return Cell(DASH, note=missing)
-    ends = format_range(perplexity.low, perplexity.high, format_decimals)
-    return Cell(format_decimals(perplexity.mean), perplexity.mean, ends)
-
-
 def _has_errors(result: Result) -> bool:
     return WITHOUT_ERRORS in result.statistics or any(map(_has_errors, result.parts))
 
@@ -440,12 +429,17 @@ def score_columns(
             yield head, cells
         perplexities = [find_perplexity(result) if result else None for result in own]
         if any(perplexities):
-            cells = [perplexity_cell(perplexity) for perplexity in perplexities]
+            cells = [
+                interval_cell(value, format_decimals, "not run")
+                for value in perplexities
+            ]
             yield Column(make_title(f"{title}:\nperplexity", perplexities)), cells
         longppls = [find_longppl(result) if result else None for result in own]
         if any(longppls):
             about = "Perplexity of the key tokens: those that need what is far back."
-            cells = [perplexity_cell(longppl) for longppl in longppls]
+            cells = [
+                interval_cell(value, format_decimals, "not run") for value in longppls
+            ]
             yield Column(make_title(f"{title}:\nLongPPL", longppls), about), cells
         right = [without_errors(result) if result else None for result in own]
         if for_terminal and any(right):

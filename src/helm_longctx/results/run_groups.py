@@ -238,6 +238,12 @@ def read_groups(suite: Path) -> dict[str, tuple[str, ...]]:
         raise InputError(f"{path} is damaged; remove it and run it again") from error
 
 
+def read_groups_of(board: Board) -> dict[str, tuple[str, ...]]:
+    """Return the groups that the configuration of a board's suite gave, or none."""
+    suites = {result.run.path.parent for result in board.tasks if result.run}
+    return read_groups(suites.pop()) if len(suites) == 1 else {}
+
+
 def compare_groups(
     boards: Sequence[Board],
     groups: Sequence[RunGroup],

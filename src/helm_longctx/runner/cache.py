@@ -78,16 +78,16 @@ class DigestStore(SqliteKeyValueStore):
 
     def contains(self, key: Mapping[str, Any]) -> bool:
         """Whether there is a reply of the server to a request."""
-        return super().contains(self._digest(key))
+        return self._row(key) in self._sqlite_dict
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the server's reply to a request, if there is one."""
-        reply: dict[str, Any] | None = super().get(self._digest(key))
+        reply: dict[str, Any] | None = self._sqlite_dict.get(self._row(key))
         return reply
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
         """Store the server's reply to a request."""
-        super().put(self._digest(key), value)
+        self._sqlite_dict[self._row(key)] = value
 
     def put_durably(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
         """Store the server's reply to a request as `add` does, for a reply that nothing else has."""
@@ -99,10 +99,15 @@ class DigestStore(SqliteKeyValueStore):
 
     def add(self, name: str, value: dict[str, Any]) -> None:
         """Store a reply under its digest. It is on disk afterwards. Raises a `_CacheError` if it cannot be written."""
-        self._sqlite_dict.add(request_to_key({"sha256": name}), value)
+        self._sqlite_dict.add(_row_of(name), value)
 
-    def _digest(self, key: Mapping[str, Any]) -> dict[str, str]:
-        return {"sha256": self.name(key)}
+    def _row(self, key: Mapping[str, Any]) -> str:
+        return _row_of(self.name(key))
+
+
+def _row_of(name: str) -> str:
+    """Return the key of a row, in the form that HELM gives it."""
+    return f'{{"sha256": "{name}"}}'
 
 
 @dataclass(frozen=True)

@@ -381,9 +381,7 @@ def _count_prompts(
         if counter and not sample:
             # The prompts are evenly spaced, because neighbouring instances often have the same context.
             count = min(len(numbers), _COUNTED_PROMPTS)
-            sample = []
-            for index in range(count):
-                sample.append(numbers[index * len(numbers) // count])
+            sample = [numbers[index * len(numbers) // count] for index in range(count)]
             for number in sample:
                 counts[number] = counter(_text(requests[number].whole()))
         if sample:
@@ -482,9 +480,7 @@ def _typical_output(asked: StoredRequest) -> int:
         references = []
     else:
         references = asked.state.instance.references
-    sizes = []
-    for reference in references:
-        sizes.append(estimate_tokens(reference.output.text))
+    sizes = [estimate_tokens(reference.output.text) for reference in references]
     otherwise = sample.answer_tokens or (limit - sample.thinking_tokens) / 2
     if sizes:
         answer = _LONGER_THAN_REFERENCE * max(sizes)

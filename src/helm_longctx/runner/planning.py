@@ -150,10 +150,7 @@ def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
             f"like={suite.name}: the suite has no run with scores in {suite.parent};"
             " name another suite"
         )
-    spreads = {}
-    for key, by_model in models.items():
-        spreads[key] = _spreads_of(by_model)
-    return spreads
+    return {key: _spreads_of(by_model) for key, by_model in models.items()}
 
 
 def _key(result: Result) -> TaskKey:

@@ -80,9 +80,7 @@ def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[SharedPrefix | None
                 shared.append(prefix)
         longest.append(max(shared, default=(0, 0)))
     sharing = Counter(longest)
-    groups = {}
-    for group, prefix in enumerate(sharing):
-        groups[prefix] = group
+    groups = {prefix: group for group, prefix in enumerate(sharing)}
     beginnings: list[SharedPrefix | None] = []
     for prefix in longest:
         characters = prefix[0] * STEP

@@ -577,10 +577,7 @@ def plan_steps(questions: Sequence[StoredRequest], spool: Spool) -> list[StoredR
     def reply(asked: StoredRequest, steps: Sequence[Step]) -> list[Reply]:
         for stored in (_store_step(asked, step, spool) for step in steps):
             requests.setdefault(request_name(stored.request, stored.digest), stored)
-        replies = []
-        for step in steps:
-            replies.append(Reply(" ".join(["word"] * (step.max_tokens // 2))))
-        return replies
+        return [Reply(" ".join(["word"] * (step.max_tokens // 2))) for step in steps]
 
     _dry_run(questions, reply)
     return [*requests.values()]

@@ -3,14 +3,21 @@
 What identifies a model that runs in this process is kept with its runs, and its memory is freed.
 """
 
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from importlib.metadata import PackageNotFoundError, version
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Problem, failure_of_error
-from helm_longctx.helm_api import Client, Context, LocalContext, get_model_deployment
+from helm_longctx.helm_api import (
+    BlackHoleCacheBackendConfig,
+    Client,
+    Context,
+    LocalContext,
+    get_model_deployment,
+)
 from helm_longctx.models.apis.sending import (
     Retries,
     Sender,
@@ -40,6 +47,16 @@ _PACKAGES = (
     "sglang",
 )
 """Packages whose versions can change the answers of a model in this process."""
+
+
+def make_context(local_path: Path) -> LocalContext:
+    """Return HELM's context without a request cache, for answers that are kept by us.
+
+    Args:
+        local_path: the folder with HELM's credentials.
+    """
+    with redirect_stdout(StringIO()):  # HELM prints where it looks for credentials
+        return LocalContext(str(local_path), BlackHoleCacheBackendConfig())
 
 
 def make_sender(context: Context, deployment: str, settings: RunSettings) -> Sender:

@@ -1,5 +1,6 @@
 """Adds up the cost of a process's requests, and enforces the limit on it."""
 
+import math
 from collections import Counter
 
 from helm_longctx.errors import InputError
@@ -15,10 +16,10 @@ from helm_longctx.tasks.answer import Answer, Usage
 _COUNTED = 1.02
 """Largest ratio of a prompt's real number of tokens to the number that the deployment's tokenizer counts."""
 
-_CHAT_TOKENS = 100
+CHAT_TOKENS = 100
 """Number of tokens that a chat can add to a prompt."""
 
-_NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN}
+NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN}
 """Failures that occur before the model reads the prompt."""
 
 
@@ -36,6 +37,11 @@ class Limit:
         self.spent = 0.0
         self.reserved = 0.0
         self.is_reached = False
+
+    @property
+    def left(self) -> float:
+        """The dollars that are not spent yet. They are infinite without a limit."""
+        return math.inf if self.dollars is None else self.dollars - self.spent
 
     def has_room(self, dollars: float) -> bool:
         """Whether the limit has room for a request of this cost."""
@@ -102,7 +108,7 @@ class Spending:
         self._limit.reserved -= reserved
         usage = answer.usage
         if answer.failure is not None:
-            is_billed = is_late or answer.failure not in _NOT_BILLED
+            is_billed = is_late or answer.failure not in NOT_BILLED
             self._limit.spent += reserved if is_billed else 0.0
         elif answer.is_cached:
             return
@@ -140,7 +146,7 @@ class Spending:
         counted = asked.sample.prompt_tokens
         most = (
             int(counted * _COUNTED) if counted else _most_tokens(asked.text())
-        ) + _CHAT_TOKENS
+        ) + CHAT_TOKENS
         most = input_tokens(asked.request, most, asked.characters)
         # A server writes a token after each text that it scores.
         output = (
@@ -149,7 +155,7 @@ class Spending:
         if (
             second := most_follow_up_tokens(asked.request, asked.sample, _most_tokens)
         ) != Usage():
-            most += second.input_tokens + _CHAT_TOKENS
+            most += second.input_tokens + CHAT_TOKENS
             output += second.output_tokens + self._thinking
         written = Usage(
             input_tokens=most,

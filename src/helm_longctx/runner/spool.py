@@ -496,10 +496,7 @@ def adapt_for_helm(
             )
         )
     texts = (request.text() for request in requests)
-    chosen = []
-    for number in select(len(requests), texts):
-        chosen.append(requests[number])
-    return chosen
+    return [requests[number] for number in select(len(requests), texts)]
 
 
 def check_answers(states: Sequence[RequestState], kept: str) -> None:

@@ -201,6 +201,31 @@ class SealedLines(DurableLines):
         return super()._decode(content)
 
 
+class KeptValues(SealedLines):
+    """Values that were paid for, by a digest of what they were paid for. Each is on disk before anything else happens.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+
+    def __init__(self, path: Path, remedy: str):
+        super().__init__(path, remedy)
+        self._values: dict[str, Any] = dict(self.read())
+
+    def get(self, name: str) -> Any:
+        """Return what is kept under a name, or None."""
+        return self._values.get(name)
+
+    def values(self) -> list[Any]:
+        """Return all values, in the order in which they were added first."""
+        return list(self._values.values())
+
+    def add(self, name: str, value: Any) -> None:
+        """Keep a value that JSON can hold. It is on disk when this method returns."""
+        self.append([name, value])
+        self._values[name] = value
+
+
 _SEAL = re.compile(rb', "([0-9a-f]{64})"\]\n')
 _SEAL_SIZE = 70
 """Bytes that match `_SEAL`."""

@@ -238,9 +238,7 @@ class Record:
             prompt["text"] = self.request["prompt"]
         if "messages" in self.request:
             prompt["messages"] = self.request["messages"]
-        references = []
-        for text in self.references:
-            references.append({"output": {"text": text}} | _CORRECT)
+        references = [{"output": {"text": text}} | _CORRECT for text in self.references]
         instance = {
             "input": prompt,
             "references": references,
@@ -556,9 +554,7 @@ def _shorten_row(row: PerInstanceStats) -> StatisticsRow:
     """Return a row as plain data with what `_read_values` reads."""
     if row.perturbation:
         return dict(to_plain(row))
-    stats = []
-    for stat in row.stats:
-        stats.append({"name": vars(stat.name), "mean": stat.mean})
+    stats = [{"name": vars(stat.name), "mean": stat.mean} for stat in row.stats]
     return {
         "instance_id": row.instance_id,
         "train_trial_index": row.train_trial_index,

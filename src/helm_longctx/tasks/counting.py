@@ -344,9 +344,7 @@ def _group_digits(vocabulary: Collection[str], encode: _Encode) -> int:
         numbers += ["".join(number) for number in product(digits, repeat=length)]
     for _ in range(200):
         numbers.append("".join(rng.choices(digits, k=rng.randint(1, 12))))
-    groups = []
-    for number in numbers:
-        groups.append(before - len(number) // -longest)
+    groups = [before - len(number) // -longest for number in numbers]
     if encode([f"a{number}" for number in numbers]) != groups:
         return 0
     return longest
@@ -474,9 +472,7 @@ class TextCutter:
         Equal texts are tokenized once, because all questions about a book have the same text.
         """
         # The keys are digests. Texts as keys would keep whole books in memory.
-        keys = []
-        for text in texts:
-            keys.append(hashlib.sha256(text.encode("utf-8")).digest())
+        keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
         new = {}
         for key, text in zip(keys, texts, strict=True):
             if key not in self._measures:

@@ -184,9 +184,7 @@ def check_data(entries: Iterable[Entry]) -> DataCheck:
     for entry in entries:
         terms_by_page = entry.benchmark.data
         gated |= {page for page, terms in terms_by_page.items() if terms.gated}
-    pages = {}
-    for source in sources:
-        pages[source.label] = find_origin(source).page
+    pages = {source.label: find_origin(source).page for source in sources}
     return DataCheck(
         shapes=[*check_shapes(entries)],
         repositories=[*check_repositories(sources, frozenset(gated))],

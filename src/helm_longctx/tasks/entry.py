@@ -567,9 +567,7 @@ def select_category(name: str, arguments: Mapping[str, Any]) -> WrittenEntry:
     if benchmark is None or benchmark.category_argument not in rest:
         return WrittenEntry(name, rest)
     value = rest.pop(benchmark.category_argument)
-    names = {}
-    for entry, category in benchmark.entries.items():
-        names[category.name] = entry
+    names = {category.name: entry for entry, category in benchmark.entries.items()}
     if value not in names:
         raise bad_argument(name, benchmark.category_argument, value, list(names))
     return WrittenEntry(names[value], rest)

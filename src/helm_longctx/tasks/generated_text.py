@@ -83,19 +83,14 @@ def count_lines(length: int, draw: Callable[[], str], rest: int) -> int:
 
 def draw_lines(length: int, draw: Callable[[], str], rest: int) -> list[str]:
     """Return as many lines as fill a length; see `count_lines`."""
-    lines = []
-    for _ in range(count_lines(length, draw, rest)):
-        lines.append(draw())
-    return lines
+    return [draw() for _ in range(count_lines(length, draw, rest))]
 
 
 def insert_lines(
     lines: Sequence[str], inserted: Sequence[str], depths: Sequence[float]
 ) -> list[str]:
     """Return the lines with others between them, each at its depth, 0 (start) to 1 (end)."""
-    positions = []
-    for depth in depths:
-        positions.append(round(depth * len(lines)))
+    positions = [round(depth * len(lines)) for depth in depths]
     # From the back, so that an insertion does not move the positions before it.
     result = list(lines)
     for position, text in sorted(zip(positions, inserted, strict=True), reverse=True):

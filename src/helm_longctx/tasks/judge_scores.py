@@ -53,9 +53,7 @@ def judge_scores(
     if not record.get("jury"):
         return score(record.get("judge"))
     replies_by_judge = record["jury"].get("replies") or {}
-    all_scores = {}
-    for judge, replies in replies_by_judge.items():
-        all_scores[judge] = score(replies)
+    all_scores = {judge: score(replies) for judge, replies in replies_by_judge.items()}
     # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
     valid = {}
     for judge, scores in all_scores.items():
@@ -70,9 +68,7 @@ def judge_scores(
     # The strict score is 0 where no judge gave a verdict, as if the answer were wrong. The plain score is then absent.
     mean[f"{headline}_strict"] = mean.get(headline, 0.0)
     if len(all_scores) > 1:
-        headlines = {}
-        for judge, scores in valid.items():
-            headlines[judge] = scores[headline]
+        headlines = {judge: scores[headline] for judge, scores in valid.items()}
         for judge, value in headlines.items():
             mean[str(StatisticName(headline, judge=judge))] = value
         # A spread needs two verdicts.

@@ -80,9 +80,7 @@ _MOST_FILES = 5
 
 def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
     """Return the names of the existing files that a task is loaded from, of many the first ones, for errors."""
-    own = []
-    for name in task.own_files:
-        own.append(Path(settings.path or "") / name)
+    own = [Path(settings.path or "") / name for name in task.own_files]
     files = []
     for path in task.paths(settings.length):
         if root.has(path):

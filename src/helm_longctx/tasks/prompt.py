@@ -227,6 +227,11 @@ class Template:
     prefix: str
     separator: str = "\n"
 
+    @classmethod
+    def whole(cls, text: str) -> Template:
+        """Return the template of a prompt without an answer prefix, with the same text for chats and completions."""
+        return cls(text, "", separator="")
+
     @property
     def names(self) -> frozenset[str]:
         """The names of the fields."""

@@ -277,9 +277,7 @@ class Reported:
             if source not in self.differences:
                 same.append(source.title)
         also = [f"also in {', '.join(same)}"] if same else []
-        stated = []
-        for name, text in self.conditions.items():
-            stated.append(f"{name} {text}")
+        stated = [f"{name} {text}" for name, text in self.conditions.items()]
         how = "; ".join(
             [
                 CONFIDENCE[self.confidence],

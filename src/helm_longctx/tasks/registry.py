@@ -136,10 +136,16 @@ def first_entry() -> str:
     raise LookupError("no benchmark generates all its questions")
 
 
-def find_benchmark(name: str) -> Benchmark:
-    """Find a benchmark by name. Raises an `InputError` if no benchmark of that name is installed."""
+def find_benchmark(
+    name: str, where: str = "benchmark", argument: str = "name"
+) -> Benchmark:
+    """Find a benchmark by name. Raises an `InputError` if no benchmark of that name is installed.
+
+    Args:
+        where: the command whose argument the name is.
+    """
     if name not in _BY_NAME:
-        raise bad_argument("benchmark", "name", name, _BY_NAME)
+        raise bad_argument(where, argument, name, _BY_NAME)
     return _BY_NAME[name]
 
 
@@ -255,6 +261,11 @@ class BenchmarkProtocol(NamedTuple):
     def text(self) -> str:
         """The protocol's name."""
         return self.protocol.name
+
+    @property
+    def written_entries(self) -> list[WrittenEntry]:
+        """The run entries with the protocol's conditions."""
+        return [split_entry(text) for text in self.protocol.run_entries]
 
 
 def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> BenchmarkProtocol:

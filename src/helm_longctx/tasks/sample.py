@@ -82,13 +82,11 @@ class Sample:
 
     def to_json(self) -> dict[str, Any]:
         """Return the sample as JSON data for `extra_data`, without fields that are None and without empty marks."""
-        data = {}
-        for name, value in vars(self).items():
-            if value is None:
-                continue
-            if isinstance(value, tuple):
-                value = list(value)
-            data[name] = value
+        # Each sample is made into JSON several times.
+        data = {name: value for name, value in vars(self).items() if value is not None}
+        for name in _LISTS:
+            if type(data.get(name)) is tuple:
+                data[name] = list(data[name])
         data["request"] = self.request.to_json()
         for name in ("marks", "request"):
             if not data[name]:
@@ -118,6 +116,9 @@ class Sample:
         """Return the sample with other values of some fields."""
         return Sample(**{**vars(self), **values})  # faster than `dataclasses.replace`
 
+
+_LISTS = ("context_span", "stop", "read", "marks", "errata")
+"""The fields of a sample that can be tuples, which are lists in JSON."""
 
 _CUT = 0.9
 """A prompt is cut if the server counts fewer tokens than this share of what it must have."""

@@ -152,9 +152,7 @@ def _check_tables(benchmark: Benchmark) -> None:
     check_type("models", benchmark.models(), Mapping[str, ModelProperties])
     check_type("correlations", benchmark.correlations(), tuple[PrintedCorrelation, ...])
     check_type("protocols", protocols, tuple[Protocol, ...])
-    categories = {}
-    for category in benchmark.categories:
-        categories[category.name] = category
+    categories = {category.name: category for category in benchmark.categories}
     for row in published:
         if row.category not in categories:
             raise bad_argument("published", "category", row.category, categories)

@@ -26,6 +26,7 @@ from helm_longctx.apps.certify.sections import (
     describe_verdict,
     write_certificate,
 )
+from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.results.statistics.sequential import ThresholdDecision
 from tests.support.certifying import (
     KINDS,
@@ -540,6 +541,13 @@ def test_both_distances_to_the_floor_count(
         Answered(empty, [KeptReply(float(number < guesses)) for number in range(10)])
     )
     assert kind.is_measurable is is_measurable
+
+
+def test_a_kind_without_an_answer_has_an_interval_of_no_question() -> None:
+    """Without an answer at the shortest length nothing is known of the score, and the kind cannot be measured."""
+    kind = KindAnswers(DESIGN, KINDS[0])
+    assert kind.base_interval == Interval(0.0, 0.0, 1.0, 0)
+    assert not kind.is_measurable
 
 
 def test_a_constant_answer_is_a_floor() -> None:

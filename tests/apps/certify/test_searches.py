@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from random import Random
 from statistics import fmean
+from typing import NamedTuple
 
 import pytest
 
@@ -23,24 +25,35 @@ CLAIM = 32768
 EACH_AND_ALL = [*((kind,) for kind in KINDS), KINDS]
 
 
+class Question(NamedTuple):
+    """A prompt, and its right answers."""
+
+    messages: Sequence[Mapping[str, str]]
+    references: Sequence[str]
+
+
+@cache
+def load_questions(kind: str, length: int, number: int) -> list[Question]:
+    """Return real prompts of a kind, each with what scores an answer to it."""
+    task = find_benchmark("fresh_text").task(kind)
+    settings = Settings(length, seed=4, num_samples=number)
+    questions = []
+    for example in task.load(task, settings, DataRoot.find(".")):
+        question = Question(task.prompt(example).messages, example.references)
+        questions.append(question)
+    return questions
+
+
 def read(search: str, kind: str, length: int, number: int) -> list[float]:
     """Return the scores of a search that reads real prompts of a kind."""
-    task = next(
-        task for task in find_benchmark("fresh_text").tasks if task.name == kind
-    )
+    task = find_benchmark("fresh_text").task(kind)
     model = SearchingModel(search, [kind])
-    examples = task.load(
-        task, Settings(length, seed=4, num_samples=number), DataRoot.find(".")
-    )
-    return [
-        task.scores(
-            {
-                "prediction": model.answer(task.prompt(example).messages)[0],
-                "references": example.references,
-            }
-        )[MAIN_METRIC]
-        for example in examples
-    ]
+    scores = []
+    for question in load_questions(kind, length, number):
+        answer, _ = model.answer(question.messages)
+        given = {"prediction": answer, "references": question.references}
+        scores.append(task.scores(given)[MAIN_METRIC])
+    return scores
 
 
 @pytest.fixture(scope="module", params=SEARCHES)

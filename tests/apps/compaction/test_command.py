@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.apps.compaction.asking import AskedModel, Kept, Purse
+from helm_longctx.apps.compaction.asking import AskedModel, Purse, open_replies
 from helm_longctx.apps.compaction.compactors import CompactionError
 from helm_longctx.apps.compaction.endpoints import make_server_compactor
 from helm_longctx.apps.compaction.probes import save_probes
@@ -430,7 +430,7 @@ def test_anthropics_compaction(compacts: bool) -> None:
     server = AnthropicServer(compacts)
 
     messages, _ = make_session(0, turns=4)
-    with server.serve() as url, Kept(Path()) as kept:
+    with server.serve() as url, open_replies(Path()) as kept:
         register_server(
             "made/claude",
             url.removesuffix("/v1"),

@@ -196,7 +196,7 @@ def test_files_of_probes(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=expected):
             load_probes(path, transcripts)
     path.write_text("{}\n[3]\n")
-    with pytest.raises(InputError, match=r"probes\.jsonl:2: a line is an object"):
+    with pytest.raises(InputError, match=r"probes\.jsonl:2: not a JSON object"):
         load_probes(path, [TRANSCRIPT])
     path.write_bytes(orjson.dumps({**own, "quote": "nowhere"}))
     with pytest.raises(InputError, match="cannot be used: its quotation"):

@@ -21,7 +21,6 @@ from helm_longctx.models.results import (
     answer_of,
     facts_of,
     failure_of,
-    is_output_cut,
     parse_result,
     usage_of,
 )
@@ -66,7 +65,7 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
     assert text(result) == "Ist das gut? 好 Yes, it "
     assert result.completions[0].finish_reason["reason"] == "stop"
     assert usage_of(result) == Usage(input_tokens=4, output_tokens=7)
-    assert not is_output_cut(result)
+    assert not answer_of(result).is_any_cut
     (call,) = server.calls
     body = client.body(replace(REQUEST, stop_sequences=["is."]))
     assert call.path == client.route(REQUEST)
@@ -453,7 +452,7 @@ def test_reasoning_that_never_ends(
     )
     assert text(result) == ""
     assert failure_of(result) is None
-    assert is_output_cut(result)
+    assert answer_of(result).is_any_cut
     assert answer_of(result).is_thinking_unfinished
     assert usage_of(result).reasoning_tokens == 20
 
@@ -463,7 +462,7 @@ def test_answers_that_are_cut(server: Server) -> None:
     for kind in KINDS:
         result = make(kind, server).make_request(replace(REQUEST, max_tokens=2))
         assert text(result) == ANSWER[:8]
-        assert is_output_cut(result)
+        assert answer_of(result).is_any_cut
         assert not answer_of(result).is_thinking_unfinished
 
 

@@ -17,7 +17,7 @@ from helm_longctx.failures import Failure
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.models.apis import AnthropicClient, OpenAIClient
 from helm_longctx.models.apis.sending import Retries, Sender
-from helm_longctx.models.results import facts_of, failure_of, is_output_cut, usage_of
+from helm_longctx.models.results import answer_of, facts_of, failure_of, usage_of
 from tests.support.json_http import JsonHandler, serve_handler
 
 REQUEST = Request(model="an/m", prompt="Is it so?", max_tokens=9000, temperature=0)
@@ -244,7 +244,7 @@ def test_a_message_that_was_not_finished(is_ours: bool) -> None:
         result = Sender(client, Retries(3, 0.01))(REQUEST).result
     assert failure_of(result) is None
     assert result.completions[0].text == ""
-    assert is_output_cut(result)
+    assert answer_of(result).is_any_cut
 
 
 def _helm_client(address: str) -> HelmOpenAIClient:

@@ -24,7 +24,6 @@ from helm_longctx.models.results import (
     answer_of,
     facts_of,
     failure_of,
-    is_output_cut,
     usage_of,
 )
 from helm_longctx.run_settings import JUDGE_WAIT, MAX_COST, PRICES
@@ -218,7 +217,7 @@ def test_a_second_reply_on_a_connection(kind: str) -> None:
             client.make_request(replace(REQUEST, prompt=prompt))
             for prompt in ("one", "two", "three")
         ]
-    assert [is_output_cut(result) for result in results] == [False, False, False]
+    assert [answer_of(result).is_any_cut for result in results] == [False, False, False]
     assert len(server.seen) == 3
 
 
@@ -308,7 +307,7 @@ def test_texts_that_are_whole(kind: str, reason: Any) -> None:
     with attack(hostile.send(_whole(kind, reason))) as server:
         result = make(kind, server).make_request(REQUEST)
     assert result.completions[0].text == "A part of it"
-    assert not is_output_cut(result)
+    assert not answer_of(result).is_any_cut
 
 
 def test_tool_calls_in_the_place_of_a_text() -> None:
@@ -351,7 +350,7 @@ def test_as_many_tokens_as_the_limit(
         usage |= {"completion_tokens_details": {"reasoning_tokens": reasoning}}  # type: ignore[dict-item]
     with attack(hostile.send({**WHOLE[kind], "usage": usage})) as server:
         result = make(kind, server).make_request(REQUEST)
-    assert (failure_of(result), is_output_cut(result)) == (None, is_cut)
+    assert (failure_of(result), answer_of(result).is_any_cut) == (None, is_cut)
 
 
 @pytest.mark.parametrize("kind", KINDS)

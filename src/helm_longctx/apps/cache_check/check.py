@@ -38,11 +38,9 @@ from helm_longctx.apps.cache_check.verdict import (
 )
 from helm_longctx.apps.cache_check.where import QUESTIONS, SEEDS, Where, find_where
 from helm_longctx.documents.terminal import print_blocks
-from helm_longctx.errors import InputError
+from helm_longctx.runs.design import keep_design, read_design
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.writing import replace_file
-
-_DESIGN = "design.json"
 
 
 @dataclass(frozen=True)
@@ -72,14 +70,10 @@ def open_folder(
 ) -> None:
     """Keep what the answers in a folder are about, with the fields of cold requests; find these if they are not given.
 
-    Raises an `InputError` if the folder has a check with other options.
+    Raises:
+        InputError: the folder has a check with other options, or its file is damaged.
     """
-    path = folder / _DESIGN
-    folder.mkdir(parents=True, exist_ok=True)
-    if path.is_file():
-        kept = json.loads(path.read_text(encoding="utf-8"))
-    else:
-        kept = None
+    kept = read_design(folder, "cache-check")
     if finds_cold:
         if kept:
             server.cold_fields = kept.get("cold", {})
@@ -91,12 +85,7 @@ def open_folder(
                 " server does not use its cache."
             )
     design |= {"cold": dict(server.cold_fields)} if server.cold_fields else {}
-    if kept not in (None, design):
-        raise InputError(
-            f"cache-check: --to={folder}: this folder has a check with other options;"
-            " give another one"
-        )
-    replace_file(path, json.dumps(design, indent=2).encode(), b"\n")
+    keep_design(folder, design, "cache-check", "a check")
 
 
 def check(

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from helm_longctx.config.load import load_config
-from helm_longctx.config.options import (
-    FOLDERS,
-    MODEL,
-    read_options,
-    split_names,
-    takes_options,
+from helm_longctx.config.options import FOLDERS, MODEL, split_names, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, set_log_levels
+from helm_longctx.config.single_model import (
+    find_deployment,
+    load_single_model,
+    plan_single_model,
 )
-from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.errors import bad_argument
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.registry import first_entry
 
 _Cold = Annotated[
     str | None,
@@ -111,7 +107,6 @@ def cache_check(
         STATES,
         Server,
     )
-    from helm_longctx.config.plan import make_plan
     from helm_longctx.config.settings import make_settings
 
     names = split_names([length])
@@ -119,32 +114,9 @@ def cache_check(
     for name in names:
         lengths.append(parse_length(name, "cache-check: --length"))
     fields = _read_fields(cold)
-    models = split_names(options["model"] or [])
-    if options["model_url"]:
-        models.append(options["model_url"])
-    if len(models) != 1:
-        raise bad_argument(
-            "cache-check",
-            "--model",
-            ", ".join(models),
-            "one model, by --model or --model-url",
-        )
-    # No task is run: a plan has an entry, and finds the model and asks its server.
-    entry = f"{first_entry()}:length=4k"
-    config = load_config(
-        None,
-        read_options(
-            {
-                **options,
-                "suite": "cache-checks",
-                "entry": [entry],
-            }
-        ),
-    )
+    config = load_single_model("cache-check", options, "cache-checks", fewest=1)
     with set_log_levels(quiet, verbose) as prints, make_settings(config).use():
-        with redirect_stdout(prints):  # HELM prints where it looks for credentials
-            fill_registries(config.local_path)
-            deployment = make_plan(config).specs[0].adapter_spec.model_deployment
+        deployment = find_deployment(plan_single_model(config, prints))
         # All other states are compared with the cold ones.
         allowed = []
         for state in STATES:

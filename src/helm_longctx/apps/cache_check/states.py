@@ -2,17 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from io import StringIO
 from itertools import chain
 from pathlib import Path
 from random import Random
 from threading import Lock
 from typing import Any
-
-from tqdm import tqdm
 
 from helm_longctx.apps.cache_check.prompts import (
     PLAIN,
@@ -20,18 +17,19 @@ from helm_longctx.apps.cache_check.prompts import (
     RegisterQuestion,
     lines_for,
 )
+from helm_longctx.data.jsonl import find_nested
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of_error
-from helm_longctx.helm_api import BlackHoleCacheBackendConfig, LocalContext, Request
+from helm_longctx.helm_api import Request
 from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.locks import lock_run
 from helm_longctx.models.apis.answer_logprobs import read_logprobs
-from helm_longctx.models.apis.calls import call_all
+from helm_longctx.models.apis.calls import call_all, call_with_bar
 from helm_longctx.models.apis.prefix_cache import fill_cold_fields, find_cold_fields
 from helm_longctx.models.apis.providers.openai import CHAT, OpenAIClient
 from helm_longctx.models.results import failure_of, usage_of
 from helm_longctx.models.scoring import AnswerRequest
-from helm_longctx.runner.sending import find_client
+from helm_longctx.runner.sending import find_client, make_context
 from helm_longctx.runs.journal import DurableLines
 
 ANSWERS = "answers.jsonl"
@@ -141,8 +139,7 @@ class Server:
         self.deployment = deployment
         self.max_tokens = max_tokens
         self.cold_fields = cold_fields or {}
-        with redirect_stdout(StringIO()):  # HELM prints where it looks for credentials
-            self._context = LocalContext(str(local_path), BlackHoleCacheBackendConfig())
+        self._context = make_context(local_path)
         self._lock = Lock()
         self.client = self.connect()
 
@@ -250,12 +247,7 @@ def find_cached(body: Mapping[str, Any]) -> int | None:
         ("tokens_cached",),
     )
     for names in fields:
-        value: Any = body
-        for name in names:
-            if isinstance(value, Mapping):
-                value = value.get(name)
-            else:
-                value = None
+        value = find_nested(body, *names)
         if isinstance(value, int):
             return value
     return None
@@ -491,19 +483,15 @@ def ask_states(
         replies = [reply for reply in _parse_replies(lines) if not reply.failure]
         done = {reply.name for reply in replies}
         left = [reply for reply in plan if reply.name not in done]
-        with tqdm(
-            total=len(left), desc="Questions", unit="question", disable=None
-        ) as bar:
 
-            def ask(planned: StateReply) -> StateReply:
-                question = planned.question(is_spread)
-                reply = STATES[planned.state].ask(server, question, planned)
-                lines.append(asdict(reply))
-                bar.update()
-                return reply
+        def ask(planned: StateReply) -> StateReply:
+            question = planned.question(is_spread)
+            reply = STATES[planned.state].ask(server, question, planned)
+            lines.append(asdict(reply))
+            return reply
 
-            # One after the other, but not in this thread: after Ctrl-C the reply in flight is waited for and kept.
-            return replies + call_all(ask, left, parallelism=1)
+        # One after the other, but not in this thread: after Ctrl-C the reply in flight is waited for and kept.
+        return replies + call_with_bar(ask, left, 1, "Questions", "question")
 
 
 def read_replies(path: Path) -> list[StateReply]:

@@ -7,7 +7,7 @@ import math
 import secrets
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from importlib import resources
 from pathlib import Path
@@ -25,21 +25,18 @@ from helm_longctx.apps.certify.search import (
     PairedAnswer,
     plan_tests,
 )
-from helm_longctx.config.load import load_config
-from helm_longctx.config.options import (
-    FOLDERS,
-    LIMITS,
-    MODEL,
-    read_options,
-    split_names,
-    takes_options,
+from helm_longctx.config.options import FOLDERS, LIMITS, MODEL, takes_options
+from helm_longctx.config.shared import Quiet, Verbose, set_log_levels
+from helm_longctx.config.single_model import (
+    find_deployment,
+    load_single_model,
+    plan_single_model,
 )
-from helm_longctx.config.shared import Quiet, Verbose, fill_registries, set_log_levels
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.models.apis.prices import Prices, find_prices
-from helm_longctx.runs.files import FORMAT_ERRORS
+from helm_longctx.runs.design import keep_design, read_design
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.writing import replace_file
@@ -164,7 +161,6 @@ def questions_for(score: float, loss: float, error: float) -> int | None:
 _KINDS = Path(str(resources.files(__package__) / "certify.yaml"))
 """The run entries of the kinds, by name: of those that are always asked, and of those that are asked by choice."""
 
-_DESIGN = "design.json"
 _RECORD = "certificate.json"
 _PAGE = "index.html"
 
@@ -298,40 +294,17 @@ def _certify(
         describe_verdict,
         write_certificate,
     )
-    from helm_longctx.config.plan import make_plan
     from helm_longctx.config.settings import make_settings
     from helm_longctx.results.effective_context import FILE, write_effective_context
 
-    models = [
-        *split_names(options["model"] or []),
-        *filter(None, [options["model_url"]]),
-    ]
-    if len(models) > 1:
-        raise bad_argument(
-            "certify",
-            "--model",
-            ", ".join(models),
-            "one model, by --model or --model-url",
-        )
     # A certificate has one run entry for each kind.
     texts = []
     for entry in entries.values():
         texts.append(f"{entry},length={design.shortest}")
-    config = load_config(
-        None,
-        read_options(
-            {
-                **options,
-                "suite": "certificates",
-                "entry": texts,
-            }
-        ),
-    )
+    config = load_single_model("certify", options, "certificates", texts)
     with make_settings(config).use():
-        with redirect_stdout(prints):  # HELM prints where it looks for credentials
-            fill_registries(config.local_path)
-            plan = make_plan(config)
-        deployment = plan.specs[0].adapter_spec.model_deployment
+        plan = plan_single_model(config, prints)
+        deployment = find_deployment(plan)
         if config.dry_run:
             _print_plan(design, deployment, plan)
             return
@@ -359,41 +332,20 @@ def _keep_design(
     seed: int | None,
 ) -> Design:
     """Return the design with its seed, and keep it in the folder, so that the same command asks the same questions."""
-    path = folder / _DESIGN
-    if path.is_file():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-            model = before.pop("model")
-            own_seed = before["seed"]
-        except FORMAT_ERRORS as error:
-            raise InputError(
-                f"certify: --to={folder}: {_DESIGN} in this folder cannot be read;"
-                " give another folder"
-            ) from error
-        if model != deployment:
-            raise InputError(
-                f"certify: --to={folder}: this folder has the certificate of {model};"
-                " give another one"
-            )
-        wanted = Design(
-            **{**asdict(design), "seed": own_seed if seed is None else seed}
+    kept = read_design(folder, "certify")
+    if kept and kept["model"] != deployment:
+        raise InputError(
+            f"certify: --to={folder}: this folder has the certificate of"
+            f" {kept['model']}; give another one"
         )
-        if json.loads(json.dumps(asdict(wanted))) != before:
-            raise InputError(
-                f"certify: --to={folder}: this folder has a certificate with other"
-                " options; give another one"
-            )
-        return wanted
-    # Seeds count up, so certificates have seeds that are far apart.
-    wanted = Design(
-        **{
-            **asdict(design),
-            "seed": secrets.randbelow(10**6) * 1000 if seed is None else seed,
-        }
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    content = json.dumps({"model": deployment, **asdict(wanted)}, indent=2)
-    replace_file(path, content.encode(), b"\n")
+    if seed is None and kept:
+        seed = kept["seed"]
+    if seed is None:
+        # Seeds count up, so certificates have seeds that are far apart.
+        seed = secrets.randbelow(10**6) * 1000
+    wanted = replace(design, seed=seed)
+    content = {"model": deployment, **asdict(wanted)}
+    keep_design(folder, content, "certify", "a certificate")
     return wanted
 
 

@@ -82,14 +82,10 @@ class _Diagnosis:
     @property
     def cells(self) -> list[KindCell]:
         """The cells whose answers are pooled, the shortest length last."""
-        lengths = []
-        for length in self._search.tests:
-            if not self._is_refused(length):
-                lengths.append(length)
-        lost = []
-        for length in lengths:
-            if not self._is_effective(length):
-                lost.append(length)
+        lengths = [
+            length for length in self._search.tests if not self._is_refused(length)
+        ]
+        lost = [length for length in lengths if not self._is_effective(length)]
         chosen = lost or lengths[:1]
         cells = []
         for length in sorted(chosen, reverse=True):
@@ -148,14 +144,7 @@ class _Diagnosis:
             count = max(count, needed)
         blocks = []
         for number in range(start, start + max(0, min(count, left))):
-            blocks.append(
-                AskedBlock(
-                    kind=self._kind.kind,
-                    length=length,
-                    seed=self._kind.question(number),
-                    count=1,
-                )
-            )
+            blocks.append(self._kind.block(length, self._kind.question(number)))
         return blocks
 
     def _rows(self) -> list[tuple[float, ...]]:

@@ -7,6 +7,8 @@ find a kind that is lost. If the claim does not hold, the middle of the lengths 
 a bisection, as long as the tokens last.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -195,6 +197,18 @@ class KindCell:
         return sequential_interval(self.scores)
 
 
+def _find_decided(
+    lengths: Mapping[int, KindCell] | Mapping[int, LengthTest],
+    decision: ThresholdDecision,
+) -> list[int]:
+    """Return the lengths with a decision."""
+    decided = []
+    for length, test in lengths.items():
+        if test.decision is decision:
+            decided.append(length)
+    return decided
+
+
 class KindAnswers:
     """The answers of one kind.
 
@@ -214,6 +228,10 @@ class KindAnswers:
     def question(self, number: int) -> int:
         """Return the seed of a question."""
         return self.design.seed + SEEDS * self.design.kinds.index(self.kind) + number
+
+    def block(self, length: int, seed: int) -> AskedBlock:
+        """Return the block that asks one question at a length above the shortest."""
+        return AskedBlock(kind=self.kind, length=length, seed=seed, count=1)
 
     def base_blocks(self, numbers: Sequence[int]) -> list[AskedBlock]:
         """Return the blocks that ask questions at the shortest length, each in several texts."""
@@ -323,11 +341,7 @@ class KindAnswers:
     @property
     def floor(self) -> float:
         """The score that needs no text: of the model without texts, or of a constant answer if that is higher."""
-        guesses = []
-        for answered in self.without_text:
-            for reply in answered.replies:
-                if reply.score is not None:
-                    guesses.append(reply.score)
+        guesses = KindCell(self.design.shortest, answered=self.without_text).scores
         return max(fmean(guesses) if guesses else 0.0, self.baselines.get("null", 0.0))
 
     @property
@@ -363,26 +377,14 @@ class KindAnswers:
     @property
     def effective(self) -> int | None:
         """The largest length at which this kind is effective for sure, besides the shortest."""
-        return max(
-            (
-                length
-                for length, cell in self.cells.items()
-                if cell.decision is ThresholdDecision.ABOVE
-            ),
-            default=None,
-        )
+        lengths = _find_decided(self.cells, ThresholdDecision.ABOVE)
+        return max(lengths, default=None)
 
     @property
     def not_effective(self) -> int | None:
         """The smallest length at which this kind is lost for sure."""
-        return min(
-            (
-                length
-                for length, cell in self.cells.items()
-                if cell.decision is ThresholdDecision.BELOW
-            ),
-            default=None,
-        )
+        lengths = _find_decided(self.cells, ThresholdDecision.BELOW)
+        return min(lengths, default=None)
 
 
 class PairedAnswer(NamedTuple):
@@ -666,21 +668,14 @@ class Search:
         """The largest length that is effective. It is the shortest if no other one is, None if no kind can be measured."""
         if not self.tests:
             return None
-        effective = [self.design.shortest]
-        for length, test in self.tests.items():
-            if test.decision is ThresholdDecision.ABOVE:
-                effective.append(length)
-        return max(effective)
+        lengths = _find_decided(self.tests, ThresholdDecision.ABOVE)
+        return max([self.design.shortest, *lengths])
 
     @property
     def not_effective(self) -> int | None:
         """The smallest length that was decided to be not effective, if there is one."""
-        lost = (
-            length
-            for length, test in self.tests.items()
-            if test.decision is ThresholdDecision.BELOW
-        )
-        return min(lost, default=None)
+        lengths = _find_decided(self.tests, ThresholdDecision.BELOW)
+        return min(lengths, default=None)
 
     def _further_base(self) -> list[AskedBlock]:
         """Return the questions of the order that the shortest length lacks, if it has too few or pairs them."""
@@ -717,17 +712,7 @@ class Search:
             )
         test = self.tests[length]
         questions = self.order[test.asked : test.asked + test.next_count]
-        blocks = []
-        for kind, seed in questions:
-            blocks.append(
-                AskedBlock(
-                    kind=kind.kind,
-                    length=length,
-                    seed=seed,
-                    count=1,
-                )
-            )
-        return blocks
+        return [kind.block(length, seed) for kind, seed in questions]
 
     def most_at(self, length: int) -> int:
         """Return the largest number of further questions at a length, of those that the tokens allow."""
@@ -787,14 +772,7 @@ class Search:
                 for limit, error in limits
             )
             for number in range(start, start + max(count, 1)):
-                blocks.append(
-                    AskedBlock(
-                        kind=kind.kind,
-                        length=claim,
-                        seed=kind.question(number),
-                        count=1,
-                    )
-                )
+                blocks.append(kind.block(claim, kind.question(number)))
         return blocks
 
 

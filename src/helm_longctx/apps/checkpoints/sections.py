@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import orjson
 import typer
 
 from helm_longctx.apps.checkpoints.recipes import (
@@ -27,15 +26,11 @@ from helm_longctx.documents.document import (
     Figure,
     Section,
     Table,
+    interval_cell,
     number_cell,
     text_columns,
 )
-from helm_longctx.documents.numbers import (
-    MARK,
-    format_percent,
-    format_range,
-    format_signed_percent,
-)
+from helm_longctx.documents.numbers import MARK, format_percent, format_signed_percent
 from helm_longctx.documents.plots import curves
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import InputError
@@ -47,7 +42,7 @@ from helm_longctx.results.comparison import (
     find_failure_share,
 )
 from helm_longctx.results.reading import Result
-from helm_longctx.results.run_groups import parse_groups, read_groups
+from helm_longctx.results.run_groups import parse_groups, read_groups, read_groups_of
 from helm_longctx.results.statistics.comparison import (
     FAILURES_DECIDE,
     compare_intervals,
@@ -58,7 +53,7 @@ from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.steps import find_step
-from helm_longctx.writing import write_output
+from helm_longctx.writing import write_json
 
 SPAN = 3
 """Of so many last steps the first and the last are compared, to say whether scores still rise."""
@@ -377,10 +372,7 @@ def _training_sections(board: Board) -> list[Section]:
 
 def _recipe_sections(board: Board) -> list[Section]:
     """Return the comparison of recipes, if the suite's configuration has groups of training runs."""
-    folders = {
-        result.run.path.parent for result in board.tasks if result.run is not None
-    }
-    patterns = read_groups(folders.pop()) if len(folders) == 1 else {}
+    patterns = read_groups_of(board)
     if not patterns:
         return []
     try:
@@ -441,11 +433,7 @@ def _row(board: Board, curve: _Curve) -> list[Cell]:
         number_cell(
             start, str, note="no step" if curve.floor_result else "no floor was run"
         ),
-        Cell(
-            format_signed_percent(change.mean),
-            change.mean,
-            detail=format_range(change.low, change.high),
-        )
+        interval_cell(change, format_signed_percent)
         if change
         else number_cell(None, note="no question in common"),
         Cell(f"{curve.direction} ({earlier} to {latest})" if curve.direction else ""),
@@ -505,10 +493,7 @@ def checkpoints(
         print_blocks([make_recipe_table(board, curve)])
     if json_path:
         content = {"curves": _curves_json(boards), "recipes": _recipes_json(recipes)}
-        write_output(
-            json_path,
-            orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS),
-        )
+        write_json(json_path, content)
 
 
 def _curves_json(boards: Sequence[Board]) -> list[dict[str, Any]]:

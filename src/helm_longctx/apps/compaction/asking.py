@@ -5,18 +5,14 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure
 from helm_longctx.helm.style import deployment_style
 from helm_longctx.helm_api import (
-    BlackHoleCacheBackendConfig,
     LocalContext,
     get_model_deployment,
 )
@@ -27,19 +23,12 @@ from helm_longctx.models.results import answer_of
 from helm_longctx.models.sampling import SampledRequest
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.run_settings import settings_in_use
-from helm_longctx.runner.sending import make_sender
-from helm_longctx.runner.spending import Limit
-from helm_longctx.runs.journal import SealedLines
+from helm_longctx.runner.sending import make_context, make_sender
+from helm_longctx.runner.spending import CHAT_TOKENS, NOT_BILLED, Limit
+from helm_longctx.runs.journal import KeptValues
 from helm_longctx.tasks.answer import Answer, Usage
 
 _REPLIES = "replies.jsonl"
-"""The file in the folder of a comparison that keeps what was paid for."""
-
-_CHAT_TOKENS = 100
-"""Tokens that a chat can add to a prompt."""
-
-_BILLED = (Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN)
-"""Failures for which a provider can have read the prompt."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +87,7 @@ class Purse:
                     raise InputError(
                         f"compaction: the next request can cost ${dollars:.4f}, and"
                         f" --max-cost={self._limit.dollars:g} has"
-                        f" ${(self._limit.dollars or 0) - self._limit.spent:.4f} left;"
+                        f" ${self._limit.left:.4f} left;"
                         " all replies are kept: give more, and run the same command"
                         " again"
                     )
@@ -116,35 +105,11 @@ class Purse:
             self._changed.notify_all()
 
 
-class Kept:
-    """What was paid for, by a digest of what it was paid for. It is on disk before anything else happens.
-
-    Args:
-        folder: the folder of the comparison.
-    """
-
-    def __init__(self, folder: Path):
-        self._lines = SealedLines(
-            folder / _REPLIES, "remove this line, and what it had is asked again"
-        )
-        self._values: dict[str, Any] = {}
-
-    def __enter__(self) -> Kept:
-        for name, value in self._lines.read():
-            self._values[name] = value
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._lines.close()
-
-    def get(self, name: str) -> Any:
-        """Return what is kept under a name, or None."""
-        return self._values.get(name)
-
-    def add(self, name: str, value: Any) -> None:
-        """Keep a value that JSON can hold. It is on disk when this method returns."""
-        self._lines.append([name, value])
-        self._values[name] = value
+def open_replies(folder: Path) -> KeptValues:
+    """Open the file of a comparison's folder that keeps what was paid for."""
+    return KeptValues(
+        folder / _REPLIES, "remove this line, and what it had is asked again"
+    )
 
 
 def name_of(*parts: str) -> str:
@@ -169,7 +134,7 @@ class AskedModel:
         self,
         deployment: str,
         local_path: Path,
-        kept: Kept,
+        kept: KeptValues,
         purse: Purse,
     ):
         self.name = deployment
@@ -188,8 +153,7 @@ class AskedModel:
     @cached_property
     def context(self) -> LocalContext:
         """HELM's context, without a request cache: replies are kept by us."""
-        with redirect_stdout(StringIO()):  # HELM prints where it looks for credentials
-            return LocalContext(str(self._local_path), BlackHoleCacheBackendConfig())
+        return make_context(self._local_path)
 
     @cached_property
     def _sender(self) -> Sender:
@@ -217,7 +181,7 @@ class AskedModel:
 
     def _send(self, prompt: str, max_tokens: int) -> ProbeReply:
         # No tokenizer makes more tokens than a text has bytes.
-        size = len(prompt.encode("utf-8", "surrogatepass")) + _CHAT_TOKENS
+        size = len(prompt.encode("utf-8", "surrogatepass")) + CHAT_TOKENS
         reserved = self.price(size, max_tokens) or 0.0
         self._purse.reserve(reserved)
         spent = reserved
@@ -235,7 +199,7 @@ class AskedModel:
             reply = self._read(answer)
             if answer.failure is None:
                 spent = reserved if reply.dollars is None else reply.dollars
-            elif answer.failure not in _BILLED:
+            elif answer.failure in NOT_BILLED:
                 spent = 0.0
         finally:
             self._purse.settle(reserved, spent)

@@ -20,7 +20,6 @@ import orjson
 
 from helm_longctx.apps.compaction.asking import (
     AskedModel,
-    Kept,
     ProbeReply,
     name_of,
     read_usage,
@@ -45,6 +44,7 @@ from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.providers.anthropic import AnthropicClient
 from helm_longctx.models.apis.providers.openai import OpenAIClient
 from helm_longctx.models.apis.tools import anthropic_messages
+from helm_longctx.runs.journal import KeptValues
 from helm_longctx.tasks.answer import Usage
 
 _RESPONSES = "/responses"
@@ -59,7 +59,7 @@ _SUMMARY_TOKENS = 16_000
 """The output budget of a compaction."""
 
 
-def make_server_compactor(name: str, model: AskedModel, kept: Kept) -> Compactor:
+def make_server_compactor(name: str, model: AskedModel, kept: KeptValues) -> Compactor:
     """Return the compactor of a deployment's server.
 
     Raises:
@@ -84,7 +84,7 @@ class OpenAIServer(Compactor):
         name: str,
         model: AskedModel,
         client: ProviderClient,
-        kept: Kept,
+        kept: KeptValues,
     ):
         super().__init__(name, f"server {model.name} {_COMPACT}")
         self.model = model

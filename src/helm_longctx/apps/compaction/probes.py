@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +20,7 @@ import orjson
 
 from helm_longctx.apps.compaction.asking import AskedModel
 from helm_longctx.apps.compaction.transcripts import Transcript, TranscriptMessage
+from helm_longctx.data.jsonl import JsonLines
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.calls import call_all
 from helm_longctx.writing import replace_file
@@ -321,11 +322,12 @@ def load_probes(path: Path, transcripts: Sequence[Transcript]) -> list[Probe]:
     A line of one's own needs `transcript`, `kind`, `question`, `answer`, `quote`, and perhaps `is_exact`.
 
     Raises:
-        InputError: the file is damaged, or its probes are about other texts.
+        InputError: the file is damaged or empty, or its probes are about other texts.
     """
     by_name = {transcript.name: transcript for transcript in transcripts}
     probes = []
-    for number, raw in _read_probe_lines(path):
+    for raw in JsonLines(path, {}):
+        number = raw.number
         transcript = by_name.get(str(raw.get("transcript")))
         if transcript is None:
             continue
@@ -361,25 +363,6 @@ def load_probes(path: Path, transcripts: Sequence[Transcript]) -> list[Probe]:
             " file to make new ones"
         )
     return probes
-
-
-def _read_probe_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"compaction: --probes={path}: {error.strerror}") from None
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            row = None
-        if not isinstance(row, dict):
-            raise InputError(
-                f"compaction: --probes={path}:{number}: a line is an object in JSON"
-            )
-        yield number, row
 
 
 def part_around(

@@ -443,10 +443,10 @@ def _decide_losses(
     decided = _decide({arm: [pair] for arm, pair in pairs.items()}, margin)
     # The arm is wrong, and then right, where it or the base has no score.
     wrong = _decide(
-        {arm: [_fill_failures(pair, 0.0)] for arm, pair in pairs.items()}, margin
+        {arm: [pair.with_failures_as(0.0, 1.0)] for arm, pair in pairs.items()}, margin
     )
     right = _decide(
-        {arm: [_fill_failures(pair, 1.0)] for arm, pair in pairs.items()}, margin
+        {arm: [pair.with_failures_as(1.0, 0.0)] for arm, pair in pairs.items()}, margin
     )
     losses = []
     for arm, drop in decided.items():
@@ -465,17 +465,3 @@ def _decide(parts: Mapping[Arm, Sequence[Pairs]], margin: float) -> dict[Arm, Dr
     named = {arm.name: pairs for arm, pairs in parts.items()}
     drops = decide_drops(named, margin, _POWER)
     return {arm: drops[arm.name] for arm in parts}
-
-
-def _fill_failures(pairs: Pairs, value: float) -> Pairs:
-    """Return the scores on all probes, where the arm has a value, and the base the opposite one, without a score."""
-    if pairs.asked is None:
-        return pairs
-    a = np.asarray(pairs.asked.a, dtype=float)
-    b = np.asarray(pairs.asked.b, dtype=float)
-    return Pairs(
-        a=np.where(np.isnan(a), value, a),
-        b=np.where(np.isnan(b), 1 - value, b),
-        groups=pairs.asked.groups,
-        weight=pairs.weight,
-    )

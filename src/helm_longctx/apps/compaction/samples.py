@@ -113,55 +113,65 @@ class _Names:
                 return number
 
 
+_TEMPLATES = {
+    "facts": (
+        "The database of the {subject} service listens on port {detail}.",
+        "On which port does the database of the {subject} service listen?",
+        "{detail}",
+    ),
+    "decisions": (
+        "We decided to use {other} for the {subject} queue, because {detail}.",
+        "Why was it decided to use {other} for the {subject} queue?",
+        "{detail}",
+    ),
+    "files": (
+        "The {subject} handler is defined in src/{other}/{detail}.py and nowhere else.",
+        "In which file is the {subject} handler defined?",
+        "src/{other}/{detail}.py",
+    ),
+    "state": (
+        "The {subject} migration is done; next I will {detail} for {other}.",
+        "What comes next after the {subject} migration, and for what?",
+        "{detail} for {other}",
+    ),
+    "constraints": (
+        "In the {subject} module you must never call {other} again.",
+        "What must never be called in the {subject} module?",
+        "{other}",
+    ),
+    "tool_results": (
+        "FAILED test_{subject}: exit code {detail}",
+        "With which exit code did test_{subject} fail?",
+        "{detail}",
+    ),
+}
+"""For each kind what a message says, the question about it, and the answer."""
+
+
 def _make_fact(kind: str, random: Random, names: _Names) -> _Fact:
     subject = names.draw()
     other = names.draw(4)
-    if kind == "facts":
-        number = names.number(2000, 60000)
-        return _Fact(
-            kind,
-            f"The database of the {subject} service listens on port {number}.",
-            f"On which port does the database of the {subject} service listen?",
-            number,
-        )
-    if kind == "decisions":
-        reason = random.choice(_REASONS)
-        return _Fact(
-            kind,
-            f"We decided to use {other} for the {subject} queue, because {reason}.",
-            f"Why was it decided to use {other} for the {subject} queue?",
-            reason,
-        )
-    if kind == "files":
-        path = f"src/{other}/{names.draw()}.py"
-        return _Fact(
-            kind,
-            f"The {subject} handler is defined in {path} and nowhere else.",
-            f"In which file is the {subject} handler defined?",
-            path,
-        )
-    if kind == "state":
-        step = random.choice(_STEPS)
-        return _Fact(
-            kind,
-            f"The {subject} migration is done; next I will {step} for {other}.",
-            f"What comes next after the {subject} migration, and for what?",
-            f"{step} for {other}",
-        )
-    if kind == "constraints":
-        return _Fact(
-            kind,
-            f"In the {subject} module you must never call {other} again.",
-            f"What must never be called in the {subject} module?",
-            other,
-        )
-    number = names.number(100, 9999)
-    return _Fact(
-        kind,
-        f"FAILED test_{subject}: exit code {number}",
-        f"With which exit code did test_{subject} fail?",
-        number,
+    detail = _draw_detail(kind, random, names)
+    text, question, answer = (
+        template.format(subject=subject, other=other, detail=detail)
+        for template in _TEMPLATES[kind]
     )
+    return _Fact(kind=kind, text=text, question=question, answer=answer)
+
+
+def _draw_detail(kind: str, random: Random, names: _Names) -> str:
+    """Return what the template of a kind says of its subject."""
+    if kind == "facts":
+        return names.number(2000, 60000)
+    if kind == "decisions":
+        return random.choice(_REASONS)
+    if kind == "files":
+        return names.draw()
+    if kind == "state":
+        return random.choice(_STEPS)
+    if kind == "tool_results":
+        return names.number(100, 9999)
+    return ""
 
 
 def make_session(

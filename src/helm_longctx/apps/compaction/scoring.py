@@ -13,7 +13,6 @@ import orjson
 
 from helm_longctx.apps.compaction.asking import (
     AskedModel,
-    Kept,
     ProbeReply,
     add_dollars,
     name_of,
@@ -21,6 +20,7 @@ from helm_longctx.apps.compaction.asking import (
 from helm_longctx.apps.compaction.probes import Probe, squeeze
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.models.baselines.lexical import words
+from helm_longctx.runs.journal import KeptValues
 
 _ANSWER_TOKENS = 80
 """The output budget of the answer to a probe."""
@@ -229,7 +229,7 @@ def is_right(reply: str, answer: str) -> bool:
 class JudgeOfProbes:
     """A language model that says whether a reply gives the known answer. Verdicts are kept as replies are."""
 
-    def __init__(self, model: AskedModel, kept: Kept):
+    def __init__(self, model: AskedModel, kept: KeptValues):
         self.name = model.name
         self._model = model
         self._kept = kept

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from helm_longctx._version import VERSION
 from helm_longctx.apps.compaction.compactors import NOTHING, WHOLE
 from helm_longctx.apps.compaction.probes import KINDS, MadeProbes, Probe
 from helm_longctx.apps.compaction.results import (
@@ -31,7 +29,9 @@ from helm_longctx.documents.document import (
     Report,
     Section,
     Table,
+    interval_cell,
     number_cell,
+    text_columns,
 )
 from helm_longctx.documents.numbers import (
     drop_nan,
@@ -39,7 +39,6 @@ from helm_longctx.documents.numbers import (
     format_count,
     format_p,
     format_points,
-    format_range,
     format_share,
     format_signed_percent,
     one_line,
@@ -65,12 +64,6 @@ _TITLES = {
     "tool_results": "tool results",
 }
 assert _TITLES.keys() == KINDS.keys()
-
-_VERDICTS = {
-    Verdict.NO_WORSE: "no worse",
-    Verdict.WORSE: "worse",
-    Verdict.UNDECIDED: "cannot tell",
-}
 
 
 @dataclass(frozen=True)
@@ -241,9 +234,7 @@ def _make_plot(results: CompactionResults) -> Figure:
 
 
 def _interval_cell(interval: Interval | None) -> Cell:
-    if interval is None or not interval.n:
-        return number_cell(None)
-    return number_cell(interval.mean, detail=format_range(interval.low, interval.high))
+    return interval_cell(interval if interval and interval.n else None)
 
 
 def _dollar_cell(dollars: float | None) -> Cell:
@@ -312,8 +303,7 @@ def _difference_table(
     name: str, title: str, differences: Sequence[Difference]
 ) -> Table:
     columns = [
-        Column("compactor", is_number=False),
-        Column("less", is_number=False),
+        *text_columns("compactor", "less"),
         Column("difference", f"points of recall, with the {LEVEL_TEXT} interval"),
         Column("better", "probes that only the first one has answered rightly"),
         Column("worse", "probes that only the second one has answered rightly"),
@@ -324,13 +314,11 @@ def _difference_table(
     for difference in differences:
         decision = difference.decision
         comparison = decision.comparison
-        effect = comparison.effect
-        ends = format_range(effect.low, effect.high, format_signed_percent)
         rows.append(
             [
                 Cell(difference.one.name),
                 Cell(difference.other.name),
-                Cell(format_signed_percent(effect.mean), effect.mean, ends),
+                interval_cell(comparison.effect, format_signed_percent),
                 number_cell(comparison.wins, format_count),
                 number_cell(comparison.losses, format_count),
                 number_cell(decision.adjusted, format_p),
@@ -391,25 +379,10 @@ def _growth_table(results: CompactionResults) -> Table:
 
 
 def _kept_table(kept: KeptKinds) -> Table:
-    columns = [
-        Column("compactor", is_number=False),
-        Column("kind", is_number=False),
-        Column("where", is_number=False),
-        Column("question", is_number=False, folds=True),
-        Column("answer", is_number=False, folds=True),
-    ]
+    columns = [*text_columns("compactor"), *_PROBE_COLUMNS]
     rows = []
     for outcome in kept.lost:
-        probe = outcome.probe
-        rows.append(
-            [
-                Cell(outcome.arm.name),
-                Cell(_TITLES[probe.kind]),
-                Cell(place_of(probe)),
-                Cell(_shorten(probe.question)),
-                Cell(_shorten(probe.answer)),
-            ]
-        )
+        rows.append([Cell(outcome.arm.name), *_probe_cells(outcome.probe)])
     kinds = ", ".join(_TITLES[kind] for kind in kept.kinds)
     about = {
         Verdict.NO_WORSE: "Every compactor keeps all of them.",
@@ -442,15 +415,13 @@ def _gate_table(gate: CompactionGate) -> Table:
     ]
     rows = []
     for loss in gate.losses:
-        effect = loss.drop.comparison.effect
-        ends = format_range(effect.low, effect.high, format_signed_percent)
         is_open = loss.verdict is Verdict.UNDECIDED
         rows.append(
             [
                 Cell(loss.arm.name),
-                Cell(format_signed_percent(effect.mean), effect.mean, ends),
+                interval_cell(loss.drop.comparison.effect, format_signed_percent),
                 number_cell(loss.drop.p_worse, format_p),
-                Cell(_VERDICTS[loss.verdict]),
+                Cell(loss.verdict.text),
                 number_cell(loss.drop.more if is_open else None, format_count),
             ]
         )
@@ -483,6 +454,24 @@ def _failure_table(rows: Sequence[Sequence[Cell]]) -> Table:
     return Table("failures", "What has no score", columns, rows, about)
 
 
+_PROBE_COLUMNS = (
+    Column("kind", is_number=False),
+    Column("where", "the file, and the share of its tokens before", is_number=False),
+    Column("question", is_number=False, folds=True),
+    Column("answer", is_number=False, folds=True),
+)
+
+
+def _probe_cells(probe: Probe) -> list[Cell]:
+    """Return the cells of `_PROBE_COLUMNS`."""
+    return [
+        Cell(_TITLES[probe.kind]),
+        Cell(place_of(probe)),
+        Cell(_shorten(probe.question)),
+        Cell(_shorten(probe.answer)),
+    ]
+
+
 def find_lost(results: CompactionResults) -> list[Outcome]:
     """Return the outcomes without the right answer, of compactors and of the baseline with the last tokens."""
     return [
@@ -501,27 +490,15 @@ def place_of(probe: Probe) -> str:
 
 def _lost_table(results: CompactionResults) -> Table:
     columns = [
-        Column("compactor", is_number=False),
-        Column("kind", is_number=False),
-        Column(
-            "where", "the file, and the share of its tokens before", is_number=False
-        ),
-        Column("question", is_number=False, folds=True),
-        Column("answer", is_number=False, folds=True),
+        *text_columns("compactor"),
+        *_PROBE_COLUMNS,
         Column("reply", is_number=False, folds=True),
     ]
     rows = []
     for outcome in find_lost(results):
         probe = outcome.probe
-        texts = (probe.question, probe.answer, outcome.given.text or "")
-        rows.append(
-            [
-                Cell(outcome.arm.name),
-                Cell(_TITLES[probe.kind]),
-                Cell(place_of(probe)),
-                *(Cell(_shorten(text)) for text in texts),
-            ]
-        )
+        reply = Cell(_shorten(outcome.given.text or ""))
+        rows.append([Cell(outcome.arm.name), *_probe_cells(probe), reply])
     return Table("lost", "Probes that were lost", columns, rows, search=True)
 
 
@@ -541,26 +518,11 @@ def describe_making(made: MadeProbes) -> list[str]:
 
 
 def _probe_table(results: CompactionResults, made: MadeProbes | None) -> Table:
-    columns = [
-        Column("probe", is_number=False),
-        Column("kind", is_number=False),
-        Column("where", is_number=False),
-        Column("question", is_number=False, folds=True),
-        Column("answer", is_number=False, folds=True),
-        Column("scored by", is_number=False),
-    ]
+    columns = [*text_columns("probe"), *_PROBE_COLUMNS, *text_columns("scored by")]
     rows = []
     for probe in results.probes:
-        rows.append(
-            [
-                Cell(probe.id),
-                Cell(_TITLES[probe.kind]),
-                Cell(place_of(probe)),
-                Cell(_shorten(probe.question)),
-                Cell(_shorten(probe.answer)),
-                Cell("rule" if probe.is_exact else "judge"),
-            ]
-        )
+        scored_by = Cell("rule" if probe.is_exact else "judge")
+        rows.append([Cell(probe.id), *_probe_cells(probe), scored_by])
     about = " ".join(describe_making(made)) if made else ""
     return Table("probes", "All probes", columns, rows, about, search=True)
 
@@ -568,8 +530,7 @@ def _probe_table(results: CompactionResults, made: MadeProbes | None) -> Table:
 def redaction_table(replaced: Sequence[Replaced]) -> Table:
     """Return what was replaced. The texts themselves are kept nowhere."""
     columns = [
-        Column("what", is_number=False),
-        Column("placeholder", is_number=False),
+        *text_columns("what", "placeholder"),
         Column("text", "its first characters", is_number=False),
         Column("times"),
         Column("first", is_number=False),
@@ -590,13 +551,11 @@ def redaction_table(replaced: Sequence[Replaced]) -> Table:
 
 def write_page(sections: Sequence[Section], about: About, folder: Path) -> Path:
     """Write the page and the data of its tables, and return the page's file."""
-    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
     about_text = f"Answers by {about.reader}. {describe_count(len(about.transcripts), 'transcript')}."
     page = Page("index.html", "Result", "Compaction", sections, about=about_text)
     report = Report(
         title=f"Compaction: {about.name}",
         suite=about.name,
-        made=made,
         about=ABOUT_SCORES,
         pages=[page],
         has_scores=False,
@@ -711,7 +670,7 @@ def _gate_json(gate: CompactionGate) -> dict[str, Any]:
     return {
         "base": gate.base,
         "max_loss": gate.margin,
-        "verdict": _VERDICTS[gate.verdict],
+        "verdict": gate.verdict.text,
         "holds_for_others": gate.holds_for_others,
         "losses": [
             {
@@ -719,7 +678,7 @@ def _gate_json(gate: CompactionGate) -> dict[str, Any]:
                 "rounds": loss.arm.rounds,
                 "difference": loss.drop.comparison.effect.to_json(),
                 "p_worse": loss.drop.p_worse,
-                "verdict": _VERDICTS[loss.verdict],
+                "verdict": loss.verdict.text,
                 "more": loss.drop.more,
             }
             for loss in gate.losses

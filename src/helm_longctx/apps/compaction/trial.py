@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
-from helm_longctx.apps.compaction.asking import Kept, ProbeReply, name_of
+from helm_longctx.apps.compaction.asking import ProbeReply, name_of
 from helm_longctx.apps.compaction.compactors import (
     Compacted,
     CompactionError,
@@ -38,7 +36,8 @@ from helm_longctx.apps.compaction.transcripts import (
     to_openai,
 )
 from helm_longctx.failures import Failure
-from helm_longctx.models.apis.calls import call_all
+from helm_longctx.models.apis.calls import call_with_bar
+from helm_longctx.runs.journal import KeptValues
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def compact_all(
     arms: Sequence[Arm],
     transcripts: Sequence[Transcript],
     keeps: Mapping[str, int],
-    kept: Kept,
+    kept: KeptValues,
     parallelism: int,
 ) -> list[Compaction]:
     """Compact each transcript in each arm. Results of earlier commands are not made again.
@@ -118,26 +117,19 @@ def compact_all(
     for transcript in transcripts:
         for arm in arms:
             jobs.append((transcript, arm))
-    with tqdm(
-        total=len(jobs),
-        desc="Compactions",
-        disable=None,
-    ) as bar:
 
-        def compact(job: tuple[Transcript, Arm]) -> Compaction:
-            transcript, arm = job
-            made = _compact_one(transcript, arm, keeps[transcript.name], kept)
-            bar.update()
-            return made
+    def compact(job: tuple[Transcript, Arm]) -> Compaction:
+        transcript, arm = job
+        return _compact_one(transcript, arm, keeps[transcript.name], kept)
 
-        return call_all(compact, jobs, parallelism)
+    return call_with_bar(compact, jobs, parallelism, "Compactions")
 
 
 def _compact_one(
     transcript: Transcript,
     arm: Arm,
     keep: int,
-    kept: Kept,
+    kept: KeptValues,
 ) -> Compaction:
     compactor = arm.compactor
     name = name_of(
@@ -223,21 +215,14 @@ def _group(probes: Sequence[Probe], size: int) -> list[Sequence[Probe]]:
 def _answer_batches(
     batches: Sequence[_Batch], asking: TrialAsking, title: str
 ) -> list[list[Given]]:
-    with tqdm(
-        total=len(batches),
-        desc=title,
-        disable=None,
-    ) as bar:
+    def answer(batch: _Batch) -> list[Given]:
+        replies = _ask_batch(batch, asking)
+        given = []
+        for probe, reply in zip(batch.probes, replies, strict=True):
+            given.append(score_reply(probe, reply, asking.judge))
+        return given
 
-        def answer(batch: _Batch) -> list[Given]:
-            replies = _ask_batch(batch, asking)
-            given = []
-            for probe, reply in zip(batch.probes, replies, strict=True):
-                given.append(score_reply(probe, reply, asking.judge))
-            bar.update()
-            return given
-
-        return call_all(answer, batches, asking.parallelism)
+    return call_with_bar(answer, batches, asking.parallelism, title)
 
 
 def _ask_batch(batch: _Batch, asking: TrialAsking) -> list[ProbeReply]:

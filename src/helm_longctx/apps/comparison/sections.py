@@ -6,7 +6,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from helm_longctx.apps.app import for_each_length
@@ -29,7 +28,7 @@ from helm_longctx.documents.numbers import (
 )
 from helm_longctx.documents.plots import interval_plot, matrix
 from helm_longctx.documents.terminal import print_blocks
-from helm_longctx.errors import InputError, bad_argument, describe_all
+from helm_longctx.errors import InputError, describe_all
 from helm_longctx.results.boards import OVERALL, Board, label, read_suite, show_model
 from helm_longctx.results.cells import (
     SERVER,
@@ -54,6 +53,7 @@ from helm_longctx.results.run_groups import (
     group_tables,
     parse_groups,
     read_groups,
+    read_groups_of,
     to_json,
 )
 from helm_longctx.results.statistics.comparison import (
@@ -65,9 +65,9 @@ from helm_longctx.results.statistics.level import LEVEL_TEXT, SIGNIFICANCE
 from helm_longctx.results.suite import suite_folder, suite_path
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.lengths import parse_length
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 from helm_longctx.tasks.task import PLAIN
-from helm_longctx.writing import write_output
+from helm_longctx.writing import write_json
 
 
 @for_each_length
@@ -114,11 +114,7 @@ def comparison_sections(board: Board, length: int | None) -> Section | None:
 
 def _recipes(board: Board, length: int | None, name: str) -> list[Table]:
     """Return the comparison of recipes, if the suite's configuration has groups of training runs."""
-    folders = set()
-    for result in board.tasks:
-        if result.run is not None:
-            folders.add(result.run.path.parent)
-    patterns = read_groups(folders.pop()) if len(folders) == 1 else {}
+    patterns = read_groups_of(board)
     if not patterns:
         return []
     try:
@@ -141,30 +137,27 @@ def _matrix(
     rows = []
     for (one, other), decision in pairs.items():
         comparison = decision.comparison
-        effect = decision.comparison.effect
-        counts = f"{comparison.wins} wins, {comparison.losses} losses, {comparison.ties} ties"
+        effect = comparison.effect
+        wins = comparison.wins
+        losses = comparison.losses
+        ties = comparison.ties
+        instances = "not the same"
+        if wins + losses + ties:
+            instances = f"{wins} wins, {losses} losses, {ties} ties"
         failures = describe_failures(show_model(one), show_model(other), comparison)
         rows.append(
             {
-                **{
-                    "row": names[one],
-                    "column": names[other],
-                    "tied": not decision.is_different,
-                },
+                "row": names[one],
+                "column": names[other],
+                "tied": not decision.is_different,
                 "open": decision.is_left_to_failures,
                 "failures": failures or "none",
-                **{
-                    "difference": round(effect.mean, 6),
-                    "low": round(effect.low, 6),
-                    "high": round(effect.high, 6),
-                },
-                **{
-                    "p": float(f"{comparison.p_value:.3g}"),
-                    "adjusted p": float(f"{decision.adjusted:.3g}"),
-                },
-                "instances": counts
-                if comparison.wins + comparison.losses + comparison.ties
-                else "not the same",
+                "difference": round(effect.mean, 6),
+                "low": round(effect.low, 6),
+                "high": round(effect.high, 6),
+                "p": float(f"{comparison.p_value:.3g}"),
+                "adjusted p": float(f"{decision.adjusted:.3g}"),
+                "instances": instances,
             }
         )
     # With `or 1.0` the ends of the colour scale are never equal.
@@ -357,29 +350,25 @@ def _show_other_score(side: SideFailures) -> str:
 
 def _gain_blocks(gains: Sequence[Gain]) -> list[Table]:
     """Return a table of what the methods of a model gain, and one of what a question and a point cost."""
-    names = [gain.method.title for gain in gains]
     model = gains[0].model
+    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
     scores = []
-    for name, gain in zip(names, gains, strict=True):
+    prices = []
+    for gain in gains:
         scores.append(
             (
-                *(
-                    name,
-                    str(gain.costs.questions),
-                    add_in_brackets(
-                        format_percent(gain.costs.score),
-                        format_percent(gain.plain.score),
-                    ),
+                gain.method.title,
+                str(gain.costs.questions),
+                add_in_brackets(
+                    format_percent(gain.costs.score), format_percent(gain.plain.score)
                 ),
                 format_interval(gain.comparison.effect, format_signed_percent),
-                *map(format_p, (gain.comparison.p_value, gain.adjusted)),
+                format_p(gain.comparison.p_value),
+                format_p(gain.adjusted),
                 gain.verdict,
             )
         )
-    fields = ("tokens", "dollars", "tokens_per_point", "dollars_per_point")
-    prices = []
-    for name, gain in zip(names, gains, strict=True):
-        row = [name]
+        row = [gain.method.title]
         for field in fields:
             ours = format_amount(getattr(gain.costs, field))
             plain = format_amount(getattr(gain.plain, field))
@@ -494,9 +483,8 @@ def compare(
         raise InputError(
             f"compare: models={' '.join(models)!r} is invalid; give two or more different models"
         )
-    names = [benchmark.name for benchmark in BENCHMARKS]
-    if benchmark is not None and benchmark not in names:
-        raise bad_argument("compare", "benchmark", benchmark, names)
+    if benchmark is not None:
+        find_benchmark(benchmark, "compare", "benchmark")
     tokens = parse_length(length, "compare") if length else None
     every = read_suite(suite_folder(output_path, suite), BENCHMARKS).boards
     boards = []
@@ -516,7 +504,7 @@ def compare(
             address.rstrip("/"),
         )
     if json_path:
-        write_output(json_path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_json(json_path, content)
 
 
 def _show_groups(

@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from helm_longctx.config.shared import (
@@ -21,7 +20,7 @@ from helm_longctx.config.shared import (
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import format_decimals, format_range
 from helm_longctx.documents.terminal import print_table
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError
 from helm_longctx.results.boards import category_results
 from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.level import LEVEL_TEXT
@@ -30,8 +29,8 @@ from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.publications import PrintedCorrelation
-from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.writing import write_output
+from helm_longctx.tasks.registry import find_benchmark
+from helm_longctx.writing import write_json
 
 _INSTRUCT = "instruct"
 """The choice of the models of the publication's figures: its instruction-tuned ones."""
@@ -72,10 +71,7 @@ def correlations(
 ) -> None:
     """Print the rank correlations of tasks over models, and compare them with those that the publication prints."""
     check_folder("json", json_path)
-    by_name = {known.name: known for known in BENCHMARKS}
-    if benchmark not in by_name:
-        raise bad_argument("correlations", "benchmark", benchmark, list(by_name))
-    chosen = by_name[benchmark]
+    chosen = find_benchmark(benchmark, "correlations", "benchmark")
     tokens = _choose_length(chosen, length)
     results = list(published_results(chosen))
     if suite is not None:
@@ -114,7 +110,7 @@ def correlations(
         _print_comparisons(comparisons, titles)
     if json_path:
         content = _describe(chosen, tokens, names, correlations_of_rows, comparisons)
-        write_output(json_path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_json(json_path, content)
 
 
 def _choose_length(benchmark: Benchmark, length: str | None) -> int | None:

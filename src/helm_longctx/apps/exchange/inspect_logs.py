@@ -19,7 +19,7 @@ from typing import IO, Any
 import zstandard
 
 from helm_longctx.apps.exchange.answers import LENGTH, ForeignAnswer, make_runs
-from helm_longctx.data.jsonl import parse_json, read_object
+from helm_longctx.data.jsonl import find_nested, parse_json, read_object
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, FailureError
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
@@ -77,22 +77,11 @@ def _missing(
 ) -> Iterator[ForeignAnswer]:
     """Yield an answer without a text for each sample that an unfinished evaluation did not log."""
     status = header.get("status")
-    dataset = about.get("dataset")
-    config = about.get("config")
-    if isinstance(dataset, dict):
-        ids = dataset.get("sample_ids")
-    else:
-        ids = None
+    ids = find_nested(about, "dataset", "sample_ids")
     if status not in _UNFINISHED or not isinstance(ids, list) or not answers:
         return
-    if isinstance(config, dict):
-        epochs = config.get("epochs")
-    else:
-        epochs = None
-    if isinstance(epochs, int) and epochs > 1:
-        count = epochs
-    else:
-        count = 1
+    epochs = find_nested(about, "config", "epochs")
+    count = max(epochs, 1) if isinstance(epochs, int) else 1
     if count * len(ids) > _MOST_FILES:
         raise InputError(
             f"{path}: the evaluation has {len(ids)} samples, and a log may have"
@@ -222,23 +211,12 @@ def _answer(about: _Row, sample: Any, location: str) -> ForeignAnswer:
         raise InputError(f"{location}: not a JSON object but {type(sample).__name__}")
     epoch = sample.get("epoch", 1)
     error = sample.get("error")
-    output = sample.get("output")
     if not is_whole(epoch) or epoch < 1 or sample.get("id") is None:
         raise InputError(f"{location}: it must have an id, and an epoch from 1")
-    if isinstance(output, dict):
-        usage = output.get("usage")
-    else:
-        usage = None
-    if isinstance(usage, dict):
-        tokens = usage.get("input_tokens")
-    else:
-        tokens = None
+    tokens = find_nested(sample, "output", "usage", "input_tokens")
     text = None
     reason = ""
-    if isinstance(error, dict):
-        message = str(error.get("message", ""))
-    else:
-        message = ""
+    message = str(find_nested(error, "message") or "")
     failure = None
     if not error:
         try:
@@ -324,11 +302,10 @@ def _whole_text(content: Any, sample: _Row) -> str:
     text = content if isinstance(content, str) else ""
     if not text.startswith(_ATTACHMENT):
         return text
-    attachments = sample.get("attachments")
-    name = text.removeprefix(_ATTACHMENT)
-    if not (isinstance(attachments, dict) and isinstance(attachments.get(name), str)):
+    attached = find_nested(sample, "attachments", text.removeprefix(_ATTACHMENT))
+    if not isinstance(attached, str):
         raise FailureError(Failure.MALFORMED, "the sample lacks an attachment")
-    return str(attachments[name])
+    return attached
 
 
 READER = OutputReader(

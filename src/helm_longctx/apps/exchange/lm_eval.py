@@ -21,7 +21,7 @@ from helm_longctx.apps.exchange.export import (
     folder_name,
     task_results,
 )
-from helm_longctx.data.jsonl import FileRow, JsonLines
+from helm_longctx.data.jsonl import FileRow, JsonLines, find_nested
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
@@ -322,17 +322,9 @@ def _answers(row: FileRow, task: str) -> Iterator[ForeignAnswer]:
     if responses and isinstance(responses[0], list):
         responses = responses[0]
     own = doc.get(RECORD)
-    if isinstance(own, dict):
-        model = str(doc.get("model") or "")
-    else:
-        model = ""
+    model = str(doc.get("model") or "") if isinstance(own, dict) else ""
     model = model or row.path.resolve().parent.name.replace("__", "/", 1)
-    arguments = row.get("arguments")
-    if isinstance(arguments, dict):
-        first = arguments.get("gen_args_0")
-    else:
-        first = None
-    prompt: Any = (first.get("arg_0") if isinstance(first, dict) else None) or ""
+    prompt = find_nested(row, "arguments", "gen_args_0", "arg_0") or ""
     if not isinstance(prompt, str):
         prompt = json.dumps(prompt, ensure_ascii=False)
     for number, text in enumerate(responses or [None]):

@@ -4,13 +4,11 @@ A wide table has a row for each model; for papers it is also written as LaTeX wi
 tables can be read again: answers become runs, and scores become published results.
 """
 
-import csv
 import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -29,7 +27,7 @@ from helm_longctx.documents.document import (
     Cell,
     Column,
     Table,
-    unquote_formula,
+    read_csv,
     write_csv,
 )
 from helm_longctx.documents.numbers import (
@@ -57,11 +55,8 @@ _Row = Mapping[str, Any]
 
 _ROWS_AT_ONCE = 1000
 
-_LONGEST_FIELD = 1 << 28
-"""Largest number of characters of a field in a CSV file, such as a prompt."""
-
 _OWN_COLUMN = "comparability"
-"""A column of the tables that this package exports. Only in these does `'` before a text mean that it is quoted."""
+"""A column of the tables that this package exports; see `read_csv`."""
 
 
 @dataclass(frozen=True)
@@ -210,46 +205,19 @@ def _read(path: Path, entry: str) -> Iterator[RunOrScore]:
     yield from make_runs(rows, entry)
 
 
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    """Let `csv` read the longest fields in the block. Its limit is one for the process."""
-    before = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
 def _rows(path: Path) -> Iterator[_Row]:
-    try:
-        if path.suffix == ".parquet":
-            from pyarrow import parquet
+    if path.suffix != ".parquet":
+        yield from read_csv(path, _OWN_COLUMN)
+        return
+    from pyarrow import parquet
 
-            for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
-                yield from batch.to_pylist()
-            return
-        with (
-            _long_fields(),
-            path.open(
-                encoding="utf-8-sig",
-                errors="surrogatepass",
-                newline="",
-            ) as file,
-        ):
-            table = csv.DictReader(file, strict=True)
-            is_ours = _OWN_COLUMN in (table.fieldnames or ())
-            for row in table:
-                if is_ours:
-                    row = {name: unquote_formula(value) for name, value in row.items()}
-                yield row
-    except (OSError, csv.Error, UnicodeError) as error:
-        raise InputError(f"{path}: not a readable table: {error}") from error
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
+            yield from batch.to_pylist()
     except Exception as error:
-        if not is_format_error(error):
+        if not (isinstance(error, OSError) or is_format_error(error)):
             raise
-        raise InputError(
-            f"{path}: not a readable table: {type(error).__name__}"
-        ) from error
+        raise InputError(f"{path}: not a readable table: {error}") from error
 
 
 def _answer(row: _Row, location: str, entry: str) -> ForeignAnswer:

@@ -8,7 +8,7 @@ worse", a question counts as at most `CAPS` margins, so less than a tenth of the
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -43,7 +43,11 @@ from helm_longctx.results.statistics.intervals import (
     mean_interval,
 )
 from helm_longctx.results.statistics.level import LEVEL_TEXT
-from helm_longctx.results.statistics.noninferiority import ONE_SIDED, Verdict
+from helm_longctx.results.statistics.noninferiority import (
+    ONE_SIDED,
+    Verdict,
+    combine_verdicts,
+)
 
 CAPS = 10
 """A question counts as at most so many margins. So a candidate passes only if less than a tenth of them can do so."""
@@ -199,14 +203,10 @@ def decide(
         answers = []
         for length, faults in _by_length(written).items():
             answers.append(_describe_answers(length, faults, verdicts[length]))
-    verdict = Verdict.UNDECIDED
-    verdicts_of_parts = {part.verdict for part in parts} | {
-        part.verdict for part in answers
-    }
-    if Verdict.WORSE in verdicts_of_parts:
-        verdict = Verdict.WORSE
-    elif parts and verdicts_of_parts == {Verdict.NO_WORSE}:
-        verdict = Verdict.NO_WORSE
+    decided = [part.verdict for part in parts]
+    if not decided:
+        decided.append(Verdict.UNDECIDED)
+    decided += [part.verdict for part in answers]
     return DivergenceDecision(
         margin=margin,
         parts=parts,
@@ -214,7 +214,7 @@ def decide(
         differences=differences,
         noisier=noisier,
         looks=looks,
-        verdict=verdict,
+        verdict=combine_verdicts(decided),
     )
 
 
@@ -306,7 +306,7 @@ def _judge_part(
         changed=changed.bounds,
         same=fmean(row.same for row in rows),
         noise=fmean(row.noise or 0.0 for row in rows),
-        verdict=_combine([divergence.verdict, loss.verdict, changed.verdict]),
+        verdict=combine_verdicts([divergence.verdict, loss.verdict, changed.verdict]),
     )
 
 
@@ -405,23 +405,8 @@ def _judge_answers(written: Sequence[Written], levels: _Levels) -> list[_AnswerP
             high=min(high, 1.0),
             n=len(values),
         )
-        parts.append(
-            _AnswerPart(
-                name=described.name,
-                faults=described.faults,
-                share=interval,
-                verdict=verdict,
-            )
-        )
+        parts.append(replace(described, share=interval))
     return parts
-
-
-def _combine(verdicts: Sequence[Verdict]) -> Verdict:
-    if Verdict.WORSE in verdicts:
-        return Verdict.WORSE
-    if Verdict.UNDECIDED in verdicts:
-        return Verdict.UNDECIDED
-    return Verdict.NO_WORSE
 
 
 def _judge_any(
@@ -473,6 +458,10 @@ def _describe_answers(
     )
 
 
+_Measured = defaultdict[int | None, defaultdict[str, list[float]]]
+"""What was measured of the questions of each length, by their clusters."""
+
+
 def find_differing_lengths(
     points: Sequence[Point], written: Sequence[Written] = (), looks: Looks = (1,)
 ) -> dict[int | None, float]:
@@ -482,44 +471,35 @@ def find_differing_lengths(
     of a text are exchangeable, so the sign of a question's shift is chance. It stays so, about, if the noise of both
     has other sizes. Only questions that both read twice count.
     """
-    level = level_of_look(looks, ONE_SIDED)
-    shifts: dict[int | None, dict[str, list[float]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    shifts: _Measured = defaultdict(lambda: defaultdict(list))
     for point in points:
         if point.noise is not None:
             shifts[point.length][point.group].append(point.shift)
     for row in written:
         if row.noise is not None and bool(row.fault) != bool(row.noise):
             shifts[row.length][row.group].append(1.0 if row.fault else -1.0)
-    lengths = {}
-    for length, questions in sorted(shifts.items(), key=lambda item: item[0] or 0):
-        means = []
-        for values in questions.values():
-            means.append(fmean(values))
-        if _sign_p_value(means) * len(shifts) < level:
-            lengths[length] = fmean(means)
-    return lengths
+    return _find_positive(shifts, looks)
 
 
 def _find_noisier_lengths(points: Sequence[Point], looks: Looks) -> list[int | None]:
     """Return the lengths at which the candidate differs from itself by more than the base from itself."""
-    noises: dict[int | None, dict[str, list[float]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    noises: _Measured = defaultdict(lambda: defaultdict(list))
     for point in points:
         if point.noise is not None and point.candidate_noise is not None:
             noises[point.length][point.group].append(
                 point.candidate_noise - point.noise
             )
+    return list(_find_positive(noises, looks))
+
+
+def _find_positive(measured: _Measured, looks: Looks) -> dict[int | None, float]:
+    """Return the lengths at which more questions are above 0 than by chance, with the means over questions."""
     level = level_of_look(looks, ONE_SIDED)
-    lengths = []
-    for length, questions in noises.items():
-        means = []
-        for values in questions.values():
-            means.append(fmean(values))
-        if _sign_p_value(means) * len(noises) < level:
-            lengths.append(length)
+    lengths = {}
+    for length, questions in sorted(measured.items(), key=lambda item: item[0] or 0):
+        means = [fmean(values) for values in questions.values()]
+        if _sign_p_value(means) * len(measured) < level:
+            lengths[length] = fmean(means)
     return lengths
 
 

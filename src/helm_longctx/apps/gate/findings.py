@@ -1,6 +1,6 @@
 """Finds what scores alone can hide: silent cuts, counts that differ, requests without an answer, a base without scores."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -73,41 +73,21 @@ def find_differences(pairs: Sequence[AnswerPair]) -> list[Finding]:
     return [*_find_cuts(pairs), *_find_missing(pairs), *_find_counts(pairs)]
 
 
-def _find_cuts(pairs: Sequence[AnswerPair]) -> list[Finding]:
+def _find_cuts(pairs: Sequence[AnswerPair]) -> Iterator[Finding]:
     counted = [pair for pair in pairs if _counts(pair)]
-    findings = []
     if number := len(_cut_pairs(counted)):
         text = f"{CANDIDATE} counts far fewer prompt tokens than {BASE}, so it cuts these prompts silently"
-        findings.append(
-            Finding(
-                kind="cut",
-                requests=number,
-                text=text,
-            )
-        )
+        yield Finding(kind="cut", requests=number, text=text)
     if number := len(_cut_pairs([_swap(pair) for pair in counted])):
         text = f"{BASE} counts far fewer prompt tokens than {CANDIDATE}, so it cuts these prompts silently"
-        findings.append(
-            Finding(
-                kind="base cut",
-                requests=number,
-                text=text,
-            )
-        )
+        yield Finding(kind="base cut", requests=number, text=text)
     both = []
     for pair in counted:
         if _is_short(pair.base) and _is_short(pair.candidate):
             both.append(pair)
     if both:
         text = "both count far fewer prompt tokens than the tokenizer, so both cut these prompts silently"
-        findings.append(
-            Finding(
-                kind="both cut",
-                requests=len(both),
-                text=text,
-            )
-        )
-    return findings
+        yield Finding(kind="both cut", requests=len(both), text=text)
 
 
 def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
@@ -138,59 +118,38 @@ def _cut_pairs(pairs: Sequence[AnswerPair]) -> list[AnswerPair]:
     return cut
 
 
-def _find_missing(pairs: Sequence[AnswerPair]) -> list[Finding]:
-    findings = []
+def _find_missing(pairs: Sequence[AnswerPair]) -> Iterator[Finding]:
     too_long = []
     for pair in pairs:
         if pair.candidate.failure == "request_too_long" and not pair.base.failure:
             too_long.append(pair)
     if too_long:
         text = f"{CANDIDATE} refuses these prompts as too long, and {BASE} answers them"
-        findings.append(
-            Finding(
-                kind="refused",
-                requests=len(too_long),
-                text=text,
-            )
-        )
+        yield Finding(kind="refused", requests=len(too_long), text=text)
     number = sum(_lacks_score(pair) for pair in pairs if pair.may_pass)
     if number:
         text = (
             "one deployment has not answered for a reason that can pass, such as a"
             " limit of the provider; the same command sends these requests again"
         )
-        findings.append(
-            Finding(
-                kind="passing",
-                requests=number,
-                text=text,
-            )
-        )
+        yield Finding(kind="passing", requests=number, text=text)
     lasting = sum(_lacks_score(pair) for pair in pairs if not pair.may_pass)
     number = lasting - len(too_long)
     if number:
         text = "only one deployment has a scored answer; the same command sends failed requests again"
-        findings.append(
-            Finding(
-                kind="unanswered",
-                requests=number,
-                text=text,
-            )
-        )
-    return findings
+        yield Finding(kind="unanswered", requests=number, text=text)
 
 
 def _lacks_score(pair: AnswerPair) -> bool:
     return (pair.base.score is None) != (pair.candidate.score is None)
 
 
-def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
+def _find_counts(pairs: Sequence[AnswerPair]) -> Iterator[Finding]:
     answered = [pair for pair in pairs if pair.is_answered]
     counts = []
     for tokens in map(_counts, answered):
         if tokens:
             counts.append(tokens)
-    findings = []
     different = []
     for base, candidate in counts:
         if base != candidate:
@@ -201,24 +160,11 @@ def _find_counts(pairs: Sequence[AnswerPair]) -> list[Finding]:
             f" median and from {min(different):+g} to {max(different):+g}: another chat"
             " template, another tokenizer, or cut prompts"
         )
-        findings.append(
-            Finding(
-                kind="counts",
-                requests=len(different),
-                text=text,
-            )
-        )
+        yield Finding(kind="counts", requests=len(different), text=text)
     number = len(answered) - len(counts)
     if number:
         text = "the servers do not report the tokens of these prompts, so cuts cannot be found in their counts"
-        findings.append(
-            Finding(
-                kind="uncounted",
-                requests=number,
-                text=text,
-            )
-        )
-    return findings
+        yield Finding(kind="uncounted", requests=number, text=text)
 
 
 def _counts(pair: AnswerPair) -> tuple[float, float] | None:

@@ -1,10 +1,8 @@
 """The page of a gate: the verdict, the differences by length, the agreement of the answers, and what was found."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
-from helm_longctx._version import VERSION
 from helm_longctx.apps.gate.answers import AnswerPair, ArmAgreement, part_name
 from helm_longctx.apps.gate.findings import Finding
 from helm_longctx.apps.gate.gate import (
@@ -23,12 +21,14 @@ from helm_longctx.documents.document import (
     Report,
     Section,
     Table,
+    interval_cell,
     number_cell,
 )
 from helm_longctx.documents.numbers import (
+    format_count,
+    format_p,
     format_percent,
     format_points,
-    format_range,
     format_signed_percent,
     one_line,
 )
@@ -45,13 +45,6 @@ _MOST_ANSWERS = 50
 _SHOWN_CHARACTERS = 400
 """Largest number of characters of an answer that the page shows."""
 
-_VERDICTS = {
-    Verdict.NO_WORSE: "no worse",
-    Verdict.WORSE: "worse",
-    Verdict.UNDECIDED: "cannot tell",
-}
-"""The verdicts in words."""
-
 
 def write_gate_page(
     gate: Gate,
@@ -65,7 +58,6 @@ def write_gate_page(
         sections: see `gate_sections`.
         name: the gate's name.
     """
-    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
     page = Page(
         file="index.html",
         title="Result",
@@ -77,7 +69,6 @@ def write_gate_page(
         Report(
             title=f"Gate: {name}",
             suite=name,
-            made=made,
             about=ABOUT_SCORES,
             pages=[page],
         ),
@@ -226,7 +217,7 @@ def _place(part: str) -> str:
 def _verdict_of(name: str, drop: Drop) -> str:
     """Return the verdict on a part in words, or empty if it has no part in the whole verdict."""
     if is_counted(name, drop):
-        return _VERDICTS[drop.verdict]
+        return drop.verdict.text
     return ""
 
 
@@ -324,22 +315,15 @@ def _parts(
 def _drop_row(name: str, drop: Drop) -> list[Cell]:
     comparison = drop.comparison
     effect = comparison.effect
-    ends = format_range(effect.low, effect.high, format_signed_percent)
     missing = 0 if name == ALL else drop.more
-    numbers = (effect.n, comparison.wins, comparison.losses)
+    counts = (effect.n, comparison.wins, comparison.losses)
     return [
         Cell(name),
         number_cell(drop.base),
         number_cell(drop.candidate),
-        Cell(
-            text=f"{100 * effect.mean:+.1f}",
-            value=effect.mean,
-            detail=ends,
-        ),
-        *(Cell(f"{number:,}", number) for number in numbers),
-        Cell(
-            "< 0.0001" if drop.p_worse < 0.0001 else f"{drop.p_worse:.4f}", drop.p_worse
-        ),
+        interval_cell(effect, format_signed_percent),
+        *(number_cell(number, format_count) for number in counts),
+        number_cell(drop.p_worse, format_p),
         Cell(_verdict_of(name, drop)),
         Cell(f"{missing:,}" if missing else "–", missing),
     ]
@@ -372,15 +356,11 @@ def _agreements(
 
 def _agreement_row(agreement: ArmAgreement) -> list[Cell]:
     shares = (agreement.equal, agreement.equal_tokens, agreement.equal_scores)
-    if agreement.difference is None:
-        change = "–"
-    else:
-        change = f"{100 * agreement.difference:+.1f}"
     return [
         Cell(agreement.part),
-        Cell(f"{agreement.answers:,}", agreement.answers),
+        number_cell(agreement.answers, format_count),
         *(number_cell(share) for share in shares),
-        Cell(change, agreement.difference),
+        number_cell(agreement.difference, format_signed_percent),
     ]
 
 
@@ -395,7 +375,7 @@ def _findings(findings: Sequence[Finding]) -> Table:
         rows.append(
             [
                 Cell(finding.kind),
-                Cell(f"{finding.requests:,}", finding.requests),
+                number_cell(finding.requests, format_count),
                 Cell(finding.text),
             ]
         )

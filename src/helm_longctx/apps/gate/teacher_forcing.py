@@ -36,8 +36,9 @@ from helm_longctx.models.scoring import AnswerRequest, ScoringRequest, distribut
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.sending import make_sender
+from helm_longctx.runner.spending import Limit
 from helm_longctx.runner.spool import Spool, make_scenario
-from helm_longctx.runs.journal import SealedLines
+from helm_longctx.runs.journal import KeptValues
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.request_settings import LIKELIHOOD, RequestSettings
 from helm_longctx.tasks.stored_entry import replace_request
@@ -234,8 +235,7 @@ class TextComparison:
         self._path = path
         self._margin = margin
         self.way = way
-        self._most_dollars = most_dollars
-        self._spent = 0.0
+        self._limit = Limit(most_dollars)
         self.points: list[Point] = []
         self.written: list[Written] = []
         self.requests = 0
@@ -254,12 +254,10 @@ class TextComparison:
         for point in self.points:
             if point.noise is not None:
                 twice[point.length].add(point.group)
-        remedy = "remove this line, and its question is asked again"
         with (
-            SealedLines(self._path, remedy) as lines,
+            _open_comparisons(self._path) as kept,
             stoppable(lambda: describe_kept(self._path)),
         ):
-            kept = dict(lines.read())
 
             def ask(question: Asked) -> None:
                 is_noisy = any(
@@ -277,7 +275,7 @@ class TextComparison:
                         "points": [list(point) for point in compared.points],
                         "written": [list(row) for row in compared.written],
                     }
-                    lines.append([name, content])
+                    kept.add(name, content)
                 self.points += compared.points
                 self.written += compared.written
 
@@ -294,11 +292,12 @@ class TextComparison:
         # No tokenizer makes more tokens than a text has bytes.
         most_tokens = len(f"{question.text} {question.gold}".encode()) + ANSWER_TOKENS
         dollars = cost_of_question(most_tokens, self._deployments, self.way, is_twice)
-        most = self._most_dollars
-        if most is not None and self._spent + dollars > most:
+        limit = self._limit
+        if not limit.has_room(dollars):
             raise InputError(
-                f"gate: the next question can cost ${dollars:.4f}, and --max-cost={most:g} allows"
-                f" ${most - self._spent:.4f} more; what was compared is kept in {self._path}"
+                f"gate: the next question can cost ${dollars:.4f}, and"
+                f" --max-cost={limit.dollars:g} allows ${limit.left:.4f} more; what was"
+                f" compared is kept in {self._path}"
             )
         is_base_first = int(self._name(question)[:8], 16) % 2 == 0
         try:
@@ -320,7 +319,7 @@ class TextComparison:
             read = 0
         if read:
             dollars = cost_of_question(read, self._deployments, self.way, is_twice)
-        self._spent += dollars
+        self._limit.spent += dollars
         return compared
 
 
@@ -328,16 +327,17 @@ def read_points(path: Path) -> list[Point]:
     """Return what an earlier command has compared, of all questions in a file."""
     if not path.exists():
         return []
-    with SealedLines(
-        path, "remove this line, and its question is asked again"
-    ) as lines:
-        kept = []
-        for _, content in lines.read():
-            kept.append(_read_comparison(content))
     points: list[Point] = []
-    for compared in kept:
-        points += compared.points if compared else []
+    with _open_comparisons(path) as kept:
+        for content in kept.values():
+            compared = _read_comparison(content)
+            if compared:
+                points += compared.points
     return points
+
+
+def _open_comparisons(path: Path) -> KeptValues:
+    return KeptValues(path, "remove this line, and its question is asked again")
 
 
 def _read_comparison(content: Any) -> Compared | None:

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 
 from helm_longctx.config.shared import (
@@ -31,7 +30,7 @@ from helm_longctx.interruptions import describe_kept, stoppable
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.run_settings import settings_in_use
 from helm_longctx.tasks.registry import BENCHMARKS
-from helm_longctx.writing import write_output
+from helm_longctx.writing import write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +94,7 @@ def judge_agreement(
         for what, raters, agreement in compared:
             rows.append({"of": what, "raters": raters, **asdict(agreement)})
         report = {"agreement": rows, "unknown_labels": unknown}
-        write_output(json_path, orjson.dumps(report, option=orjson.OPT_INDENT_2))
+        write_json(json_path, report)
 
 
 def _agreement_table(title: str, compared: Sequence[_Compared]) -> Table:

@@ -26,7 +26,7 @@ from helm_longctx.apps.judge_checks.tables import (
     weighted_kappas,
 )
 from helm_longctx.results.statistics.comparison import Comparison, compare_pairs, holm
-from helm_longctx.results.statistics.intervals import mean_interval
+from helm_longctx.results.statistics.intervals import Interval, mean_interval
 from helm_longctx.tasks.judge_scores import (
     Ratings,
     common_ratings,
@@ -358,14 +358,24 @@ def _mean(
 ) -> Measure:
     """Take the mean of verdicts. Verdicts on variations of an item depend on each other, so they are one cluster."""
     interval = mean_interval(values, list(_base(rows)))
+    return _measure(name, interval, good, rows["id"].nunique(), about)
+
+
+def _measure(
+    name: str,
+    interval: Interval,
+    good: float | None,
+    n: int,
+    about: str,
+) -> Measure:
     return Measure(
-        name,
-        interval.mean,
-        good,
-        rows["id"].nunique(),
-        about,
-        interval.low,
-        interval.high,
+        name=name,
+        value=interval.mean,
+        good=good,
+        n=n,
+        about=about,
+        low=interval.low,
+        high=interval.high,
     )
 
 
@@ -378,9 +388,7 @@ def _difference(
 ) -> Measure:
     """Take the mean difference of two scores. It can have either sign, so it has the interval of a comparison."""
     effect = compare_pairs(scores, others, list(_base(rows))).effect
-    return Measure(
-        name, effect.mean, 0.0, rows["id"].nunique(), about, effect.low, effect.high
-    )
+    return _measure(name, effect, 0.0, rows["id"].nunique(), about)
 
 
 def _base(rows: pd.DataFrame) -> pd.Series[str]:
@@ -414,16 +422,10 @@ def _places(judged: pd.DataFrame) -> Iterator[Measure]:
     )
     scores = means_by_text.reindex(columns=PLACES).dropna()
     for position in PLACES:
+        name = f"right part at the {position}"
         interval = mean_interval(scores[position])
-        yield Measure(
-            f"right part at the {position}",
-            interval.mean,
-            None,
-            len(scores),
-            "score of the same text in it",
-            interval.low,
-            interval.high,
-        )
+        about = "score of the same text in it"
+        yield _measure(name, interval, None, len(scores), about)
     means = scores.mean()
     spread = means.max() - means.min()
     # Without an interval: the largest of three differences is above 0 even if the position does not matter.
@@ -439,24 +441,12 @@ def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
     same = several["verdict"].agg(
         lambda verdicts: float(all(verdict == verdicts.iloc[0] for verdict in verdicts))
     )
-    for name, values, good, about in (
-        (
-            "same verdict again",
-            same,
-            1.0,
-            "share of items with the same verdict in all repeats",
-        ),
-        (
-            "score varies",
-            several["score"].std(),
-            0.0,
-            "standard deviation of an item's scores",
-        ),
-    ):
-        interval = mean_interval(values.astype(float))
-        yield Measure(
-            name, interval.mean, good, interval.n, about, interval.low, interval.high
-        )
+    interval = mean_interval(same.astype(float))
+    about = "share of items with the same verdict in all repeats"
+    yield _measure("same verdict again", interval, 1.0, interval.n, about)
+    interval = mean_interval(several["score"].std().astype(float))
+    about = "standard deviation of an item's scores"
+    yield _measure("score varies", interval, 0.0, interval.n, about)
 
 
 _Spec = dict[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ import orjson
 
 from helm_longctx._version import VERSION
 from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.documents.document import unquote_formula
+from helm_longctx.documents.document import read_csv
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.judging.check_items import Check
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, reading
@@ -210,19 +209,9 @@ def _list_grades(notes: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
 
 
 def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
-    if path.suffix.lower() != ".csv":
-        return JsonLines(path, {})
-    try:
-        # Spreadsheets write a byte-order mark. It would become a part of the first column's name.
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = []
-            for row in csv.DictReader(file):
-                rows.append(
-                    {name: unquote_formula(value) for name, value in row.items()}
-                )
-            return rows
-    except (OSError, ValueError, csv.Error) as error:
-        raise InputError(f"{path}: {error}") from error
+    if path.suffix.lower() == ".csv":
+        return read_csv(path)
+    return JsonLines(path, {})
 
 
 def _number(value: Any) -> float | None:

@@ -15,6 +15,7 @@ from helm_longctx.documents.document import (
     Figure,
     Section,
     Table,
+    interval_cell,
     number_cell,
     text_columns,
 )
@@ -22,8 +23,6 @@ from helm_longctx.documents.numbers import (
     DASH,
     format_count,
     format_decimals,
-    format_percent,
-    format_range,
     format_signed_decimals,
 )
 from helm_longctx.documents.plots import curves
@@ -35,7 +34,6 @@ from helm_longctx.results.cells import (
     find_perplexity,
     interval_row,
     model_cell,
-    perplexity_cell,
     score_cell,
     short_name,
 )
@@ -143,13 +141,8 @@ def _own(board: Board) -> Iterator[Result]:
 def _nats(
     interval: Interval | None, show: Callable[[float], str] = format_decimals
 ) -> Cell:
-    if interval is None or math.isnan(interval.mean):
-        return Cell(DASH, note="the prompts have no context apart from the question")
-    return Cell(
-        text=show(interval.mean),
-        value=interval.mean,
-        detail=format_range(interval.low, interval.high, show),
-    )
+    missing = "the prompts have no context apart from the question"
+    return interval_cell(interval, show, missing)
 
 
 def _mean_nats(
@@ -177,12 +170,6 @@ def _about(board: Board, result: Result) -> list[Cell]:
     ]
 
 
-def _interval(result: Result, name: str) -> Interval | None:
-    if name in result.statistics:
-        return result.statistics[name].interval
-    return None
-
-
 def _answers(board: Board, official: Board | None) -> Iterator[Block]:
     rows = []
     for result in _own(board):
@@ -190,11 +177,12 @@ def _answers(board: Board, official: Board | None) -> Iterator[Block]:
             [
                 *_about(board, result),
                 number_cell(result.interval.n, format_count),
-                _mean_nats(_interval(result, MEAN_LOGPROB)),
-                _mean_nats(_interval(result, f"{MEAN_LOGPROB}_without_context")),
-                _mean_nats(_interval(result, _GAIN), format_signed_decimals),
+                _mean_nats(result.find_interval(MEAN_LOGPROB)),
+                _mean_nats(result.find_interval(f"{MEAN_LOGPROB}_without_context")),
+                _mean_nats(result.find_interval(_GAIN), format_signed_decimals),
                 _mean_nats(
-                    _interval(result, f"{ANSWER_LOGPROB}_gain"), format_signed_decimals
+                    result.find_interval(f"{ANSWER_LOGPROB}_gain"),
+                    format_signed_decimals,
                 ),
                 score_cell(result),
                 score_cell(
@@ -240,11 +228,7 @@ def _misses(board: Board) -> Iterator[Block]:
             number_cell(whole.median.n, format_count),
             _nats(whole.median),
             number_cell(whole.trimmed_mean, format_decimals),
-            Cell(
-                text=format_percent(whole.misses.mean),
-                value=whole.misses.mean,
-                detail=format_range(whole.misses.low, whole.misses.high),
-            ),
+            interval_cell(whole.misses),
         ]
         if with_gain:
             gain = summarize(
@@ -479,8 +463,10 @@ def _key_tokens(board: Board) -> Iterator[Block]:
             [
                 *_about(board, result),
                 number_cell(key_tokens.n, format_count),
-                perplexity_cell(find_perplexity(result)),
-                perplexity_cell(find_longppl(result), "no text has key tokens"),
+                interval_cell(find_perplexity(result), format_decimals, "not run"),
+                interval_cell(
+                    find_longppl(result), format_decimals, "no text has key tokens"
+                ),
                 number_cell(key_tokens.mean, format_decimals),
             ]
         )

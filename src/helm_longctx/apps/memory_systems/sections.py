@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import orjson
 import typer
 
 from helm_longctx.config.shared import JsonPath, OutputPath, SuiteOption, check_folder
@@ -22,6 +21,7 @@ from helm_longctx.documents.document import (
     HeadlineAnswer,
     Section,
     Table,
+    interval_cell,
     number_cell,
     tabulate,
 )
@@ -30,7 +30,6 @@ from helm_longctx.documents.numbers import (
     drop_nan,
     format_count,
     format_percent,
-    format_range,
     format_signed_percent,
 )
 from helm_longctx.documents.terminal import print_blocks
@@ -51,7 +50,7 @@ from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.methods.memory import MEMORY
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import Task
-from helm_longctx.writing import write_output
+from helm_longctx.writing import write_json
 
 TABLE = "memory"
 """The name of this table in `Benchmark.tables`."""
@@ -448,13 +447,8 @@ def _contrast_table(table: _ReaderTable, name: str) -> list[Table]:
 def _effect_cell(decision: Decision | None) -> Cell:
     if decision is None:
         return Cell(DASH, note="no questions in common by one judge")
-    effect = decision.comparison.effect
-    ends = format_range(effect.low, effect.high, format_signed_percent)
-    return Cell(
-        format_signed_percent(effect.mean),
-        effect.mean,
-        detail=f"{ends}; {decision.verdict}",
-    )
+    cell = interval_cell(decision.comparison.effect, format_signed_percent)
+    return replace(cell, detail=f"{cell.detail}; {decision.verdict}")
 
 
 def _find_token_share(table: _ReaderTable, row: _Contrast) -> float | None:
@@ -548,7 +542,7 @@ def memory(
         print_blocks(section.blocks)
     if json_path:
         content = [_to_json(table) for table in tables]
-        write_output(json_path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_json(json_path, content)
 
 
 def _to_json(table: _ReaderTable) -> dict[str, Any]:

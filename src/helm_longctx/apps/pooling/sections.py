@@ -22,6 +22,7 @@ from helm_longctx.documents.document import (
     HeadlineAnswer,
     Section,
     Table,
+    interval_cell,
     number_cell,
 )
 from helm_longctx.documents.numbers import (
@@ -459,11 +460,10 @@ def _table(pooled: _PooledRanking, order: Sequence[str]) -> Table:
         else:
             caveats = f"over {cells[model]} of {pooled.most_cells}"
             rank = Cell(DASH, note="a mean over fewer tasks and lengths")
-        ends = format_range(strength.low, strength.high, format_signed_decimals)
         row = [
             rank_cell(pooled.pooling.ranks[model]),
             Cell(one_line(model), tag="own"),
-            Cell(format_signed_decimals(strength.mean), strength.mean, ends),
+            interval_cell(strength, format_signed_decimals),
             number_cell(_chance(strength).mean),
             number_cell(strength.n, format_count),
             number_cell(pooled.means[model], caveats=caveats),

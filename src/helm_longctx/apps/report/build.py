@@ -6,7 +6,6 @@ when an instance is opened. They are scripts, since without a server a browser r
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +13,6 @@ from urllib.parse import quote
 
 import typer
 
-from helm_longctx._version import VERSION
 from helm_longctx.apps.app import ReportPage, find_apps
 from helm_longctx.apps.report.leaderboard import first_models
 from helm_longctx.apps.report.links import link_unread, page_name
@@ -173,12 +171,10 @@ def _write_page(
             answers.append(instance.answers.get(number))
         rows.append(
             {
-                **{
-                    "id": key[1],
-                    "task": key[0],
-                    "repeat": key[2],
-                    "depth": instance.depth,
-                },
+                "id": key[1],
+                "task": key[0],
+                "repeat": key[2],
+                "depth": instance.depth,
                 "question": instance.question[:_PREVIEW],
                 "answers": [
                     answer
@@ -475,13 +471,11 @@ def write_report(
             rest.append(
                 Page(f"{page.name}.html", page.title, "All benchmarks", sections)
             )
-    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC, helm-longctx {VERSION}"
     name = suite.name if suite else ""
     # Servers and browsers open `index.html` of a folder.
     report = Report(
         title=f"Long-context report: {name or 'published results'}",
         suite=name,
-        made=made,
         about=ABOUT_SCORES,
         pages=[replace(first, file="index.html"), *rest],
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import orjson
 import typer
 from numpy.typing import NDArray
 
@@ -26,7 +25,7 @@ from helm_longctx.config.shared import (
 from helm_longctx.documents.document import text_table
 from helm_longctx.documents.numbers import format_range
 from helm_longctx.documents.terminal import print_table
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import find_prices
 from helm_longctx.results.boards import category_results, make_boards
 from helm_longctx.results.reading import Result, published_results, read_results
@@ -37,9 +36,9 @@ from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import Settings, Task
-from helm_longctx.writing import write_output
+from helm_longctx.writing import write_json, write_output
 
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of a task's questions that are tried."""
@@ -539,12 +538,9 @@ def subset(
     them, and the check the other half. The price is for prompts of full length and outputs, without judges. The exit
     status is 1 if there is no such subset.
     """
-    by_name = {known.name: known for known in BENCHMARKS}
-    if benchmark not in by_name:
-        raise bad_argument("subset", "benchmark", benchmark, list(by_name))
+    chosen = find_benchmark(benchmark, "subset", "benchmark")
     check_folder("to", to)
     check_folder("json", json_path)
-    chosen = by_name[benchmark]
     dollars = _dollars(model, local_path) if model else None
     own: Sequence[Result] = ()
     if suite:
@@ -573,7 +569,7 @@ def subset(
             "price": proposal.subset.price if proposal.subset else None,
             "agreement": {name: vars(check) for name, check in proposal.checks.items()},
         }
-        write_output(json_path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
+        write_json(json_path, content)
     if proposal.subset is None or proposal.agreement is None:
         print(
             f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an"

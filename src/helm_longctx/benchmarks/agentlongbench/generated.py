@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
-from helm_longctx.tasks.prompt import Message, message_text
+from helm_longctx.tasks import Message
+from helm_longctx.tasks.prompt import message_text
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 _ENTITIES = 900

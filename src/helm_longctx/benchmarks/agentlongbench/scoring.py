@@ -14,13 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from helm_longctx.tasks.task import (
-    MetricValues,
-    ScorerInput,
-    are_all,
-    is_number,
-    is_text,
-)
+from helm_longctx.tasks import MetricValues, ScorerInput, are_all, is_number, is_text
 from helm_longctx.tasks.words import f1, find_last_between
 
 _OPENING = re.compile("<answer>", re.IGNORECASE)

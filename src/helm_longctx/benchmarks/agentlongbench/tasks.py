@@ -18,28 +18,30 @@ from helm_longctx.benchmarks.agentlongbench import scoring
 from helm_longctx.benchmarks.agentlongbench.baseline import answer_by_counting
 from helm_longctx.benchmarks.agentlongbench.generated import draw_log, draw_question
 from helm_longctx.benchmarks.agentlongbench.prompts import MASKED, POKEMON
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.data.release import Release, ReleaseFile
 from helm_longctx.tasks import (
     NO_TEMPLATE,
+    STANDARD,
+    Baseline,
     Category,
     DataRoot,
+    Example,
+    FileRow,
     InputError,
+    JsonLines,
+    Message,
+    Release,
+    ReleaseFile,
+    Settings,
     Shape,
+    Task,
+    Types,
+    Variant,
     read_benchmark,
     sizes_in_tokens,
     task_fields,
 )
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.prompt import Message, message_text, read_turns_of_agent
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
-    Settings,
-    Task,
-    Variant,
-    text_group,
-)
+from helm_longctx.tasks.prompt import message_text, read_turns_of_agent
+from helm_longctx.tasks.task import text_group
 
 _RELEASE = Release(
     "ign1s/AgentLongBench",

@@ -15,14 +15,27 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.any_jsonl.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
-from helm_longctx.data.jsonl import NOT_UTF_8, FileRow, JsonLines, Row
-from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.data.jsonl import NOT_UTF_8, Row
+from helm_longctx.errors import list_choices, shorten
 from helm_longctx.tasks import (
+    TEXT,
+    TEXTS,
     Baseline,
     Category,
     DataRoot,
+    Example,
+    FileRow,
+    InputError,
+    JsonLines,
     Judgement,
     Message,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Shape,
+    Task,
+    is_text,
+    is_whole,
     read_benchmark,
     sizes_in_tokens,
     task_fields,
@@ -31,18 +44,6 @@ from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.metric_names import DEPTHS
 from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    TEXTS,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Shape,
-    Task,
-    is_text,
-    is_whole,
-)
 from helm_longctx.tasks.words import english_words, f1, rouge_l
 
 QUESTIONS = "questions.jsonl"

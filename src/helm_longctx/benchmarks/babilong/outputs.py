@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from helm_longctx.data.tables import read_csv
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import InputError
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
 
 _FILE = re.compile(

@@ -12,9 +12,13 @@ from functools import partial
 
 from helm_longctx.benchmarks.babilong.outputs import READER
 from helm_longctx.benchmarks.babilong.tasks import BABILONG, LABELS, MAIN, score_label
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import RepositoryFolder, WebFile
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import (
+    DataRoot,
+    InputError,
+    RepositoryFolder,
+    ScorerInput,
+    WebFile,
+)
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.outputs import OutputRun
 from helm_longctx.tasks.proofs import (
@@ -24,7 +28,6 @@ from helm_longctx.tasks.proofs import (
     Reason,
     ScoredOutputs,
 )
-from helm_longctx.tasks.task import ScorerInput
 
 _REPOSITORY = "booydar/babilong"
 _OF_NOTEBOOKS = "94a73a3654388649c5bf37d104eb4509308a1379"

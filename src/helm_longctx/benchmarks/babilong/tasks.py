@@ -13,30 +13,30 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.babilong import prompts
-from helm_longctx.data.jsonl import JsonArray, JsonLines, Types
 from helm_longctx.data.tables import read_table
 from helm_longctx.errors import bad_argument
 from helm_longctx.tasks import (
+    TEXT,
+    Baseline,
     Category,
     DataRoot,
+    Example,
     HubDataset,
     HubFile,
+    JsonArray,
+    JsonLines,
     Message,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
     Template,
+    Types,
     read_benchmark,
     task_fields,
 )
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-)
 
 _LARGE_SET = "RMT-team/babilong-1k-samples"
 _LARGE_COMMIT = "fc4d1a584dfc498c37578753bee4cdd91b987ae2"
@@ -229,7 +229,7 @@ def _task(name: str, part: str = "") -> Task:
     before = _USERS[part].format(
         instruction=prompts.INSTRUCTIONS[name], post_prompt=prompts.POST_PROMPTS[name]
     )
-    template = Template(before + prompts.USER, "", separator="")
+    template = Template.whole(before + prompts.USER)
     number = int(name.removeprefix("qa"))
     longest = 0
     if number <= 10:

@@ -22,34 +22,36 @@ import orjson
 
 from helm_longctx.data.download import Source
 from helm_longctx.data.tables import read_table
-from helm_longctx.data.web import WebFile
-from helm_longctx.errors import InputError, ShapeError
+from helm_longctx.errors import ShapeError
 from helm_longctx.tasks import (
     NO_TEMPLATE,
-    DataRoot,
-    FileRow,
-    HubDataset,
-    JsonLines,
-    Judgement,
-    PinnedFile,
-    Template,
-    sizes_in_tokens,
-)
-from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
-from helm_longctx.tasks.judgement import score_silence
-from helm_longctx.tasks.prompt import Message, read_messages
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
+    Category,
+    DataRoot,
     Example,
+    FileRow,
+    HubDataset,
+    InputError,
+    JsonLines,
+    Judgement,
+    Message,
     MetricValues,
+    PinnedFile,
     ScorerInput,
     Settings,
     Shape,
     Task,
+    Template,
+    WebFile,
+    read_benchmark,
+    sizes_in_tokens,
+    task_fields,
 )
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
+from helm_longctx.tasks.prompt import read_messages
+from helm_longctx.tasks.sampling import take_sample
 
 _REPOSITORY = "mohammadtavakoli78/BEAM/2e44c8d0f7801ae28bd004482dabdf75f03d5665"
 _pinned_file = partial(PinnedFile.of_repository, _REPOSITORY, target="beam")
@@ -394,11 +396,9 @@ QUESTIONS = 20
 """The number of questions about each chat."""
 _ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary")
 """The names that the abilities give the reference."""
-TEXT = Template(
+TEXT = Template.whole(
     "{context}\nAnswer a question about the chat above. Write nothing besides the"
-    " answer.\n\nQuestion: {question}",
-    "",
-    separator="",
+    " answer.\n\nQuestion: {question}"
 )
 """Our prompt with the chat as a text."""
 

@@ -16,28 +16,27 @@ from helm_longctx.data.download import Source
 from helm_longctx.errors import ShapeError
 from helm_longctx.tasks import (
     NO_TEMPLATE,
+    TEXT,
     Category,
     DataRoot,
+    Example,
     HubDataset,
     HubFile,
     JsonLines,
     Judgement,
-    Types,
-)
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
-from helm_longctx.tasks.prompt import read_messages
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    Example,
     MetricValues,
     ScorerInput,
     Settings,
     Shape,
     Task,
+    Types,
     Variant,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.prompt import read_messages
+from helm_longctx.tasks.sampling import take_sample
 
 JUDGE = "openai/gpt-5.1-2025-11-13"
 """The official judge: `gpt-5.1`."""

@@ -14,15 +14,23 @@ from typing import Any
 
 from helm_longctx.benchmarks.corpusqa import prompts
 from helm_longctx.data.download import UnpublishedFile
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
     NO_TEMPLATE,
+    Baseline,
     Category,
     DataRoot,
+    Example,
+    FileRow,
     HubFile,
+    JsonLines,
     Judgement,
     Message,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
+    Types,
     read_benchmark,
     task_fields,
 )
@@ -31,15 +39,7 @@ from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.lengths import length_label, parse_length
 from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT_GROUP,
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-)
+from helm_longctx.tasks.task import TEXT_GROUP
 
 REPOSITORY = "Tongyi-Zhiwen/CorpusQA"
 COLUMNS: Types = {

@@ -10,28 +10,27 @@ from functools import partial
 
 from helm_longctx.benchmarks.flenqa import prompts
 from helm_longctx.tasks import (
+    TEXT,
+    TEXTS,
+    Baseline,
     Category,
     DataRoot,
+    Example,
     HubDataset,
     InputError,
     JsonLines,
     Message,
-    Template,
-    Types,
-    sizes_in_tokens,
-)
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    TEXTS,
-    Baseline,
-    Example,
     MetricValues,
     ScorerInput,
     Settings,
     Task,
+    Template,
+    Types,
+    read_benchmark,
+    sizes_in_tokens,
+    task_fields,
 )
+from helm_longctx.tasks.sampling import take_sample
 
 LENGTHS = (250, 500, 1000, 2000, 3000)
 PROMPTS = 800
@@ -145,8 +144,8 @@ def _find_words(template: Template, messages: Sequence[Message]) -> str | None:
 
 
 def _task(name: str, dataset: str, reasoned: bool) -> Task:
-    template = Template(
-        (prompts.REASONED if reasoned else prompts.DIRECT)[dataset], "", separator=""
+    template = Template.whole(
+        (prompts.REASONED if reasoned else prompts.DIRECT)[dataset]
     )
     return Task(
         name=f"{name}_cot" if reasoned else name,

@@ -15,10 +15,19 @@ from typing import NamedTuple
 
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks import (
+    NO_TEMPLATE,
+    Baseline,
     DataRoot,
+    Example,
     Message,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
     Template,
+    draw_lines,
     generation,
+    insert_lines,
     read_benchmark,
     sizes_in_tokens,
     task_fields,
@@ -27,19 +36,9 @@ from helm_longctx.tasks.generated_text import (
     NewNames,
     count_lines,
     draw_examples,
-    draw_lines,
-    insert_lines,
     invent_word,
 )
-from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-)
+from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from helm_longctx.tasks.words import f1
 

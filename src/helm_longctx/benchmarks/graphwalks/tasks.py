@@ -20,23 +20,23 @@ from helm_longctx.errors import PreconditionError
 from helm_longctx.tasks import (
     NO_TEMPLATE,
     STANDARD,
+    Baseline,
+    Category,
     DataRoot,
+    Example,
     HubDataset,
     JsonLines,
     Message,
-    Types,
-)
-from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
-    Loader,
     MetricValues,
     ScorerInput,
     Settings,
     Task,
+    Types,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import Loader
 from helm_longctx.tasks.words import f1
 
 _Edges = Sequence[tuple[str, str]]

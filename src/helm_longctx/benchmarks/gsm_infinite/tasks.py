@@ -13,33 +13,34 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.gsm_infinite import prompts
-from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.tasks import (
     NO_TEMPLATE,
     STANDARD,
+    Baseline,
+    Category,
     DataRoot,
+    Example,
     HubDataset,
     InputError,
+    JsonLines,
     Judgement,
     Message,
-    Template,
-    sizes_in_tokens,
-)
-from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
-from helm_longctx.tasks.judgement import score_silence
-from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
     MetricValues,
     ScorerInput,
     Settings,
     Shape,
     Task,
+    Template,
+    Types,
     Variant,
     is_whole,
+    read_benchmark,
+    sizes_in_tokens,
+    task_fields,
 )
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
+from helm_longctx.tasks.lengths import length_label
 
 NAMES = 1_000_000
 """Number of names of variables, V000000 and so on."""
@@ -322,7 +323,7 @@ _LENGTHS = {
 """The lengths of the published tables."""
 _SYMBOLIC_LENGTHS = sizes_in_tokens((0, *STANDARD.values()))
 
-_TEMPLATE = Template(prompts.SYMBOLIC, "", separator="")
+_TEMPLATE = Template.whole(prompts.SYMBOLIC)
 _NUMBER = re.compile(r"\d+")
 
 

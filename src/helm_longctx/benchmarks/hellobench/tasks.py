@@ -15,35 +15,36 @@ from typing import Any
 
 from helm_longctx.benchmarks.hellobench import prompts
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.data.tables import read_table
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.tasks import (
+    TEXTS,
     Baseline,
     Category,
     DataRoot,
+    Example,
+    FileRow,
     InputError,
+    JsonLines,
     Judgement,
     Message,
-    PinnedFile,
-    Template,
-)
-from helm_longctx.tasks.benchmark import Sweep, read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.sentences import SENTENCE_TERMS, split_words
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Example,
     MetricValues,
+    PinnedFile,
     ScorerInput,
     Settings,
     Shape,
     Task,
+    Template,
     Variant,
     are_all,
     is_number,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.benchmark import Sweep
+from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.sentences import SENTENCE_TERMS, split_words
 
 _REPOSITORY = "Quehry/HelloBench"
 _COMMIT = "d403282968b0a61a4963a73c631d3fc1318f17d7"
@@ -235,7 +236,7 @@ def _task(name: str) -> Task:
     return Task(
         name=name,
         title=_ROWS[name]["title"],
-        template=Template("{input}", "", separator=""),
+        template=Template.whole("{input}"),
         load=load,
         score=score,
         max_tokens={"heuristic_text_generation_16k": 24000}.get(name, 16384),

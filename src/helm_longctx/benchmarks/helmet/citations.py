@@ -12,8 +12,8 @@ from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
+from helm_longctx.tasks import MetricValues, ScorerInput
 from helm_longctx.tasks.sentences import split_sentences
-from helm_longctx.tasks.task import MetricValues, ScorerInput
 
 if TYPE_CHECKING:
     from helm_longctx.judging.entailment import EntailmentJudge

@@ -13,8 +13,7 @@ from itertools import product
 from typing import Any
 
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
-from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
-from helm_longctx.tasks.task import (
+from helm_longctx.tasks import (
     TEXTS,
     MetricValues,
     ScorerInput,
@@ -23,6 +22,7 @@ from helm_longctx.tasks.task import (
     is_number,
     is_whole,
 )
+from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 from helm_longctx.tasks.words import english_words, make_rouge
 from helm_longctx.tasks.words import f1 as word_f1
 

@@ -27,25 +27,21 @@ from helm_longctx.benchmarks.helmet.verdicts import JUDGE
 from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.tasks import (
     STANDARD,
+    Baseline,
     Category,
     HubDataset,
     HubFile,
     Metric,
     ReleaseFile,
+    Task,
     Template,
+    Variant,
     read_benchmark,
     sizes_in_tokens,
 )
 from helm_longctx.tasks.judge_scores import REPLIES, TRUE_NLI
 from helm_longctx.tasks.sentences import SENTENCE_TERMS
-from helm_longctx.tasks.task import (
-    AnswerKind,
-    Baseline,
-    Loader,
-    ProtocolArgument,
-    Task,
-    Variant,
-)
+from helm_longctx.tasks.task import AnswerKind, Loader, ProtocolArgument
 
 _STOP_VARIANTS: dict[ProtocolArgument, Variant] = {
     "paper": Variant(),

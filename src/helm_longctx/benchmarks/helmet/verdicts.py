@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from helm_longctx.tasks.task import MetricValues
+from helm_longctx.tasks import MetricValues
 
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The official judge."""

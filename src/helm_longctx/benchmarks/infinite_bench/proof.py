@@ -14,8 +14,13 @@ from helm_longctx.benchmarks.infinite_bench.tasks import (
     INFINITE_BENCH,
     ROWS,
 )
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import RepositoryFolder, WebFile
+from helm_longctx.tasks import (
+    DataRoot,
+    RepositoryFolder,
+    ScorerInput,
+    Settings,
+    WebFile,
+)
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.proofs import (
     OutputScores,
@@ -24,7 +29,6 @@ from helm_longctx.tasks.proofs import (
     Reason,
     ScoredOutputs,
 )
-from helm_longctx.tasks.task import ScorerInput, Settings
 from helm_longctx.tasks.words import follows_start, tidy
 
 _REPOSITORY = "OpenBMB/InfiniteBench"

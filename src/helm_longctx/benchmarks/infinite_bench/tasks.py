@@ -13,33 +13,32 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.infinite_bench import prompts
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
 from helm_longctx.tasks import (
+    NO_TEMPLATE,
     Baseline,
     Category,
     DataRoot,
     Example,
+    FileRow,
     HubFile,
     InputError,
+    JsonLines,
     Message,
-    ScorerInput,
-    words,
-)
-from helm_longctx.tasks.benchmark import read_benchmark
-from helm_longctx.tasks.prompt import NO_TEMPLATE, Template
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    AnswerKind,
     MetricValues,
+    ScorerInput,
     Settings,
     Task,
+    Template,
+    Types,
     Variant,
     are_all,
-    has_text,
     is_number,
     is_text,
-    text_group,
+    read_benchmark,
+    words,
 )
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import AnswerKind, has_text, text_group
 from helm_longctx.tasks.words import (
     english_words,
     f1,
@@ -472,9 +471,7 @@ def _task(
         # Users leave out the language, because the task has only one.
         short_name="longdialogue_qa" if name == "longdialogue_qa_eng" else "",
         title=row.title,
-        template=NO_TEMPLATE
-        if conversation
-        else Template(templates[name], "", separator=""),
+        template=NO_TEMPLATE if conversation else Template.whole(templates[name]),
         load=load,
         score=latest,
         scorers={"2024-08": latest, "2024-06": earlier},

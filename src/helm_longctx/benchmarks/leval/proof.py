@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from helm_longctx.benchmarks.leval.tasks import COMMIT, LEVAL
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import RepositoryFolder, WebFile
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import (
+    DataRoot,
+    InputError,
+    JsonLines,
+    RepositoryFolder,
+    WebFile,
+)
 from helm_longctx.tasks.proofs import (
     TOLERANCE,
     OutputScores,

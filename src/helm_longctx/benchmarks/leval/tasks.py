@@ -14,29 +14,27 @@ from helm_longctx.benchmarks.leval import prompts
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
     NO_TEMPLATE,
+    TEXTS,
+    Baseline,
     Category,
     DataRoot,
+    Example,
     InputError,
     JsonLines,
     Message,
-    Template,
-    Types,
-    WebFile,
-)
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Baseline,
-    Example,
     MetricValues,
     ScorerInput,
     Settings,
     Task,
+    Template,
+    Types,
     Variant,
-    has_text,
-    text_group,
+    WebFile,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import has_text, text_group
 from helm_longctx.tasks.words import english_words, f1, make_rouge
 
 _LETTERS = "ABCD"
@@ -351,7 +349,7 @@ def _task(dataset: LEvalTask) -> Task:
     return Task(
         name=name,
         title=dataset.title,
-        template=NO_TEMPLATE if name == "sci_fi" else Template(user, "", separator=""),
+        template=NO_TEMPLATE if name == "sci_fi" else Template.whole(user),
         load=partial(load, measure=MEASURES[metric]),
         score=partial(_score_closed, task=name) if closed else scorers[metric],
         can_read=partial(_can_read_closed, task=name) if closed else has_text,

@@ -19,32 +19,33 @@ import numpy as np
 import regex
 
 from helm_longctx.benchmarks.locomo import prompts
-from helm_longctx.data.jsonl import FileRow, JsonArray, Row, Types
+from helm_longctx.data.jsonl import Row
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
+    Baseline,
     Category,
     DataRoot,
+    Example,
+    FileRow,
     InputError,
+    JsonArray,
     Judgement,
+    MetricValues,
     PinnedFile,
+    ScorerInput,
+    Settings,
+    Shape,
+    Task,
     Template,
+    Types,
+    are_all,
+    is_text,
     read_benchmark,
     task_fields,
 )
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Shape,
-    Task,
-    are_all,
-    is_text,
-)
 from helm_longctx.tasks.words import f1
 
 SOURCE = PinnedFile.of_repository(
@@ -494,7 +495,7 @@ _SHAPES = {
 }
 _COMMON: dict[str, Any] = {
     "alias": "qa",
-    "template": Template(prompts.PROMPT, "", separator=""),
+    "template": Template.whole(prompts.PROMPT),
     "sources": lambda length: (SOURCE,),
     "baseline": Baseline("span", "Not mentioned in the conversation."),
     **task_fields(__package__),

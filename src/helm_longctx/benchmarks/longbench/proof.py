@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from helm_longctx.benchmarks.longbench.tasks import DATASETS, LONGBENCH
-from helm_longctx.data.jsonl import JsonLines
-from helm_longctx.data.root import DataRoot
-from helm_longctx.data.web import RepositoryFolder
+from helm_longctx.tasks import DataRoot, JsonLines, RepositoryFolder
 from helm_longctx.tasks.proofs import OutputScores, PrintedScore, Proof, ScoredOutputs
 
 _REPOSITORY = "viridisGreen/LongBench"

@@ -16,28 +16,26 @@ from typing import NamedTuple
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
+    TEXTS,
     Baseline,
     Category,
     DataRoot,
+    Example,
     HubZip,
     JsonLines,
     Message,
-    Template,
-    Types,
-    read_benchmark,
-)
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Example,
     MetricValues,
     ScorerInput,
     Settings,
     Shape,
     Task,
+    Template,
+    Types,
     Variant,
     is_whole,
+    read_benchmark,
 )
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, rouge_l
 
 BY_LENGTH = ("score_0_4k", "score_4_8k", "score_8k_up")
@@ -263,7 +261,7 @@ def _task(dataset: LongBenchTask, extended: bool = False) -> Task:
         name=name,
         alias=dataset.name,
         title=f"{dataset.title} (E)" if extended else dataset.title,
-        template=Template(PROMPTS[dataset.name], "", separator=""),
+        template=Template.whole(PROMPTS[dataset.name]),
         load=partial(
             load, columns=COLUMNS | {"all_classes": list} if has_classes else COLUMNS
         ),

@@ -16,32 +16,33 @@ from pathlib import Path
 from typing import Literal
 
 from helm_longctx.benchmarks.longbench_pro.prompts import PROMPT, SEPARATOR
-from helm_longctx.data.jsonl import FileRow, JsonArray, Types
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
+    STANDARD,
+    TEXT,
     Baseline,
     Category,
     DataRoot,
-    HubFile,
-    Message,
-    Template,
-    read_benchmark,
-    task_fields,
-)
-from helm_longctx.tasks.lengths import STANDARD, length_label
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
     Example,
+    FileRow,
+    HubFile,
+    JsonArray,
+    Message,
     MetricValues,
     ScorerInput,
     Settings,
     Shape,
     Task,
+    Template,
+    Types,
     Variant,
     is_number,
-    text_group,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import text_group
 from helm_longctx.tasks.words import cut, f1, find_rouge_l
 
 _MARKERS = ("[Answer]", "[答案]")
@@ -340,7 +341,7 @@ def _task(secondary_task: str, thinks: bool = False) -> Task:
         name=f"{name}_thinking" if thinks else name,
         alias=name if thinks else "",
         title=f"{secondary_task}, thinking" if thinks else secondary_task,
-        template=Template(PROMPT, "", separator=""),
+        template=Template.whole(PROMPT),
         load=partial(load, secondary_task=secondary_task, question=question),
         score=_score_summary if is_summary else partial(_score_lines, metric=metric),
         headline=(metric,),

@@ -11,29 +11,29 @@ from functools import partial
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.tasks import (
+    TEXT,
     Baseline,
+    Category,
     DataRoot,
+    Example,
     FollowUp,
     HubDataset,
     InputError,
     JsonLines,
     Message,
-    Template,
-    Types,
-)
-from helm_longctx.tasks.benchmark import Category, read_benchmark, task_fields
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    Example,
     MetricValues,
     Reasoning,
     ScorerInput,
     Settings,
     Task,
+    Template,
+    Types,
     Variant,
-    text_group,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import text_group
 from helm_longctx.tasks.words import find_plain_letter, nearest_choice
 
 QUESTIONS = 503
@@ -206,7 +206,7 @@ def _task(
     return Task(
         name=name,
         title=title,
-        template=Template(template, "", separator=""),
+        template=Template.whole(template),
         load=partial(load, follow_up=follow_up),
         score=score,
         can_read=lambda record: find_letter(record["prediction"]) is not None,

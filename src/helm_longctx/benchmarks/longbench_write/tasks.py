@@ -16,30 +16,29 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.tasks import (
+    TEXT,
+    Baseline,
     Category,
     DataRoot,
+    Example,
     InputError,
     JsonLines,
     Judgement,
     Message,
-    PinnedFile,
-    Template,
-)
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    Baseline,
-    Example,
     MetricValues,
+    PinnedFile,
     ScorerInput,
     Settings,
     Shape,
     Task,
+    Template,
     Variant,
     is_whole,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
+from helm_longctx.tasks.sampling import take_sample
 
 _REPOSITORY = "THUDM/LongWriter"
 _COMMIT = "3fcfdff43deceb49f7936c6bf25ad88d61df0bfa"
@@ -245,7 +244,7 @@ def _task(name: str, title: str, samples: int) -> Task:
     return Task(
         name=name,
         title=title,
-        template=Template("{input}", "", separator=""),
+        template=Template.whole("{input}"),
         load=load,
         score=score,
         headline=_HEADLINE,

@@ -13,28 +13,27 @@ from functools import partial
 from helm_longctx.benchmarks.longcodebench.prompts import POSTFIX
 from helm_longctx.errors import ShapeError
 from helm_longctx.tasks import (
+    Baseline,
     Category,
     DataRoot,
+    Example,
     HubZip,
     JsonArray,
     Message,
-    Template,
-    Types,
-    sizes_in_tokens,
-)
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.lengths import length_label, parse_length
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
     MetricValues,
     ScorerInput,
     Settings,
     Task,
+    Template,
+    Types,
     Variant,
-    text_group,
+    read_benchmark,
+    sizes_in_tokens,
+    task_fields,
 )
+from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import text_group
 from helm_longctx.tasks.words import nearest_choice
 
 _COMMIT = "989d5eff750d65a72c522e47f8f745ef2e22906b"
@@ -191,7 +190,7 @@ def _task(name: str, title: str, boxed: bool) -> Task:
     return Task(
         name=name,
         title=title,
-        template=Template("{goal}{context}{question}", "", separator=""),
+        template=Template.whole("{goal}{context}{question}"),
         load=partial(load, boxed=boxed),
         score=partial(score, boxed=boxed),
         can_read=partial(can_read, boxed=boxed),

@@ -15,35 +15,31 @@ from typing import Any
 
 from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.tasks import (
+    TEXT,
     Baseline,
+    Category,
     DataRoot,
     Example,
     JsonArray,
     Judgement,
     Message,
-    PinnedFile,
-    Template,
-    Types,
-)
-from helm_longctx.tasks.benchmark import (
-    Category,
-    read_benchmark,
-    read_published,
-    task_fields,
-)
-from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
-from helm_longctx.tasks.task import (
-    TEXT,
     MetricValues,
+    PinnedFile,
     ScorerInput,
     Settings,
     Shape,
     Task,
+    Template,
+    Types,
     Variant,
     is_number,
     is_text,
     is_whole,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.benchmark import read_published
+from helm_longctx.tasks.judge_scores import REPLIES, judge_scores
 
 _REPOSITORY = "mozhu621/LongGenBench"
 _COMMIT = "62c0e869219c225671a0b8f50217b0cd836b882b"
@@ -258,7 +254,7 @@ def write_headings(messages: Sequence[Message]) -> str | None:
 TEXTS = Task(
     name="texts",
     title="Texts",
-    template=Template("{input}", "", separator=""),
+    template=Template.whole("{input}"),
     sizes=BUDGETS,
     load=load,
     score=score,

@@ -20,13 +20,18 @@ from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
     NO_TEMPLATE,
     DataRoot,
+    Example,
     InputError,
     JsonLines,
+    MetricValues,
     RepositoryFolder,
+    ScorerInput,
+    Settings,
+    Task,
     WebFile,
+    read_benchmark,
+    task_fields,
 )
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.task import Example, MetricValues, ScorerInput, Settings, Task
 
 _REPOSITORY = "Dominic789654/LongGenBench"
 _COMMIT = "98458646ced747ca81a2d3023213a00a70cd7694"

@@ -13,24 +13,22 @@ from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.data.jsonl import read_object
 from helm_longctx.errors import PreconditionError
 from helm_longctx.tasks import (
+    Baseline,
     DataRoot,
+    Example,
     Message,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
     Template,
+    Variant,
     WebFile,
     read_benchmark,
     task_fields,
 )
 from helm_longctx.tasks.counting import Codec
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-    Variant,
-)
 from helm_longctx.tasks.words import find_plain_letter
 
 SOURCE = WebFile(
@@ -208,12 +206,10 @@ def find_letters(question: Mapping[str, Any]) -> list[str]:
     return []
 
 
-_TEMPLATE = Template(
+_TEMPLATE = Template.whole(
     prompts.TEMPLATE.replace("{documents}", "{context}").replace(
         "{question_text}", "{question}"
-    ),
-    "",
-    separator="",
+    )
 )
 
 _CHOICE = re.compile(r"The correct answer is (\w):")

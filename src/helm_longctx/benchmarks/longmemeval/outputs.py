@@ -18,8 +18,8 @@ from helm_longctx.benchmarks.longmemeval.tasks import (
     Form,
 )
 from helm_longctx.data.fetch import ensure
-from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Row
-from helm_longctx.tasks import DataRoot, InputError
+from helm_longctx.data.jsonl import Row
+from helm_longctx.tasks import DataRoot, FileRow, InputError, JsonArray, JsonLines
 from helm_longctx.tasks.judge_scores import ANSWER
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun, make_jury
 

@@ -14,32 +14,33 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.longmemeval import prompts
-from helm_longctx.data.jsonl import FileRow, JsonArray, Row, Types
+from helm_longctx.data.jsonl import Row
 from helm_longctx.tasks import (
+    TEXTS,
+    Baseline,
     Category,
     DataRoot,
+    Example,
+    FileRow,
     HubFile,
     InputError,
+    JsonArray,
     Judgement,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Shape,
+    Task,
     Template,
+    Types,
+    are_all,
+    is_text,
     read_benchmark,
     task_fields,
 )
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
 from helm_longctx.tasks.judgement import score_silence
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Shape,
-    Task,
-    are_all,
-    is_text,
-)
 
 REPO = "xiaowu0162/longmemeval-cleaned"
 _COMMIT = "98d7416c24c778c2fee6e6f3006e7a073259d48f"
@@ -302,9 +303,7 @@ def _task(name: str, category: str) -> Task:
         name=f"{name}_{category}" if category else name,
         alias=name if category else "",
         title=_TITLES[name],
-        template=Template(
-            prompts.CON if reading.notes else prompts.DIRECT, "", separator=""
-        ),
+        template=Template.whole(prompts.CON if reading.notes else prompts.DIRECT),
         load=partial(load, form=reading.form, kinds=KINDS),
         score=score,
         scorers=score_silence(score),

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
-from helm_longctx.data.jsonl import JsonArray, Row, Types
-from helm_longctx.data.web import RepositoryFolder
+from helm_longctx.data.jsonl import Row
 from helm_longctx.data.yaml_files import read_yaml
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import shorten
+from helm_longctx.tasks import InputError, JsonArray, RepositoryFolder, Types
 from helm_longctx.tasks.prompt import fill
 
 FOLDER = "longproc"

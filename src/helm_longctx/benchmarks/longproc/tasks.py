@@ -20,29 +20,28 @@ from typing import Any, NamedTuple
 from helm_longctx.benchmarks.longproc import countdown, data, prompts, travel
 from helm_longctx.tasks import (
     NO_TEMPLATE,
+    Baseline,
     Category,
     DataRoot,
+    Example,
     InputError,
     Message,
-    RepositoryFolder,
-    Shape,
-    Task,
-)
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.lengths import length_label
-from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.sandbox import PROGRAM, check_sandbox, run
-from helm_longctx.tasks.task import (
-    Baseline,
-    Example,
     MetricValues,
-    Scorer,
+    RepositoryFolder,
     ScorerInput,
     Settings,
+    Shape,
+    Task,
     are_all,
     is_text,
     is_whole,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.sampling import shuffle_order
+from helm_longctx.tasks.sandbox import PROGRAM, check_sandbox, run
+from helm_longctx.tasks.task import Scorer
 from helm_longctx.tasks.words import english_words
 
 _INCLUDES = """

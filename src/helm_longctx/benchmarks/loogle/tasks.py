@@ -17,30 +17,28 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.loogle import prompts
 from helm_longctx.tasks import (
+    TEXTS,
+    Baseline,
     Category,
     DataRoot,
+    Example,
     HubZip,
     InputError,
     JsonLines,
     Judgement,
-    Template,
-    Types,
-)
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
-from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
-from helm_longctx.tasks.judgement import score_silence
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Baseline,
-    Example,
     MetricValues,
     ScorerInput,
     Settings,
     Task,
-    has_text,
-    text_group,
+    Template,
+    Types,
+    read_benchmark,
+    task_fields,
 )
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, judge_scores
+from helm_longctx.tasks.judgement import score_silence
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import has_text, text_group
 from helm_longctx.tasks.words import count_common, split_sentences
 
 JUDGE = "openai/gpt-4-0613"
@@ -290,7 +288,7 @@ def _task(name: str, judgement: Judgement | None) -> Task:
     return Task(
         name=name,
         title=row.title,
-        template=Template(prompts.PROMPTS[name], "", separator=""),
+        template=Template.whole(prompts.PROMPTS[name]),
         load=load,
         score=score,
         scorers=score_silence(score) if judgement else {},

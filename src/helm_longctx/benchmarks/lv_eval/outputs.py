@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from helm_longctx.benchmarks.lv_eval.tasks import DATASETS, LENGTHS, name_question
-from helm_longctx.data.jsonl import JsonLines, Types, read_object
-from helm_longctx.tasks import TEXTS, InputError, Published, is_number
+from helm_longctx.data.jsonl import read_object
+from helm_longctx.tasks import TEXTS, InputError, JsonLines, Published, Types, is_number
 from helm_longctx.tasks.outputs import (
     Output,
     OutputReader,

@@ -16,32 +16,30 @@ from functools import partial
 from typing import Any, Literal
 
 from helm_longctx.benchmarks.lv_eval import prompts
-from helm_longctx.data.jsonl import JsonLines, Row
+from helm_longctx.data.jsonl import Row
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
+    TEXT,
+    TEXTS,
     Baseline,
     DataRoot,
     Example,
     HubZip,
     InputError,
+    JsonLines,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
     Template,
+    Variant,
     read_benchmark,
     sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.sampling import number_name, take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    TEXTS,
-    MetricValues,
-    ProtocolArgument,
-    Scorer,
-    ScorerInput,
-    Settings,
-    Task,
-    Variant,
-)
+from helm_longctx.tasks.task import ProtocolArgument, Scorer
 from helm_longctx.tasks.words import (
     chinese_words,
     cut,
@@ -447,7 +445,7 @@ def _task(dataset: Dataset) -> Task:
         name=dataset.name,
         title=dataset.title,
         # The prompt already ends with "Answer:", so chats and completions have the same text.
-        template=Template(dataset.prompt, "", separator=""),
+        template=Template.whole(dataset.prompt),
         sizes=sizes_in_tokens(LENGTHS.values()),
         load=load,
         score=dataset.score,

@@ -17,31 +17,32 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from helm_longctx.data.jsonl import JsonLines, Row, Types
+from helm_longctx.data.jsonl import Row
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
     NO_TEMPLATE,
+    TEXT,
+    Baseline,
     Category,
     DataRoot,
+    Example,
     HubDataset,
     InputError,
+    JsonLines,
+    Message,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
+    Types,
     read_benchmark,
     sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.counting import CountTokens, load_encoding
-from helm_longctx.tasks.prompt import Message, read_messages
+from helm_longctx.tasks.prompt import read_messages
 from helm_longctx.tasks.sampling import shuffle_order, take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-    has_text,
-)
+from helm_longctx.tasks.task import has_text
 
 # "Prepend X to the 2nd (1 indexed) poem about tapirs. Do not include any other text."
 _REQUEST = re.compile(

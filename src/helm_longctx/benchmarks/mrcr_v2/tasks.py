@@ -9,31 +9,29 @@ import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
 from helm_longctx.data.web import BucketFile
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks import (
     NO_TEMPLATE,
+    TEXT,
+    Baseline,
     Category,
+    DataRoot,
+    Example,
     InputError,
     Message,
+    MetricValues,
     Published,
+    ScorerInput,
+    Settings,
+    Task,
+    Variant,
     read_benchmark,
     sizes_in_tokens,
     task_fields,
 )
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT,
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-    Variant,
-)
 
 NEEDLES = (2, 4, 8)
 LENGTHS = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from helm_longctx.data.jsonl import read_object
-from helm_longctx.errors import InputError
+from helm_longctx.tasks import InputError
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 _LINE_END = re.compile(r"\r\n?")

@@ -18,29 +18,28 @@ from helm_longctx.benchmarks.officeqa.documents import (
     read_pages,
 )
 from helm_longctx.benchmarks.officeqa.scoring import find_answer, is_right
-from helm_longctx.data.hub import HubFile, HubFiles
+from helm_longctx.data.hub import HubFiles
 from helm_longctx.data.tables import read_csv, read_table
 from helm_longctx.tasks import (
+    STANDARD,
+    Baseline,
     Category,
     DataRoot,
-    InputError,
-    Template,
-    read_benchmark,
-    sizes_in_tokens,
-    task_fields,
-)
-from helm_longctx.tasks.lengths import STANDARD
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    Baseline,
     Example,
+    HubFile,
+    InputError,
     MetricValues,
     ScorerInput,
     Settings,
     Task,
+    Template,
     Variant,
-    text_group,
+    read_benchmark,
+    sizes_in_tokens,
+    task_fields,
 )
+from helm_longctx.tasks.sampling import take_sample
+from helm_longctx.tasks.task import text_group
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 _REPO = "databricks/officeqa"
@@ -226,7 +225,7 @@ def _make_task(benchmark: str, title: str, questions: int) -> Task:
     return Task(
         name=f"{benchmark}_questions",
         title=title,
-        template=Template(prompts.PROMPT, "", separator=""),
+        template=Template.whole(prompts.PROMPT),
         load=partial(load, is_hard=benchmark == "pro"),
         score=score,
         can_read=_can_read,

@@ -25,27 +25,25 @@ from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
     NO_TEMPLATE,
     STANDARD,
+    TEXTS,
+    Baseline,
     Category,
     DataRoot,
+    Example,
     InputError,
     Message,
+    MetricValues,
     PinnedFile,
+    ScorerInput,
+    Settings,
+    Task,
+    read_benchmark,
     task_fields,
 )
-from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import CountTokens
 from helm_longctx.tasks.generation import all_words, hide_at_depths, number_words
 from helm_longctx.tasks.prompt import fill
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-)
 
 WITHOUT_MODEL = frozenset({"st", "sw"})
 """Languages for which Stanza has no model. The official code then splits after full stops, and so do we."""

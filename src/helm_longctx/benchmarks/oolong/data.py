@@ -21,11 +21,12 @@ from helm_longctx.benchmarks.oolong.prompts import (
     SYSTEM,
 )
 from helm_longctx.data.hub import HubRows
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import shorten
 from helm_longctx.tasks import (
     DataRoot,
     Example,
     FileRow,
+    InputError,
     JsonLines,
     Message,
     MetricValues,

@@ -19,14 +19,15 @@ from helm_longctx.tasks import (
     TEXT,
     Baseline,
     Category,
+    Message,
+    MetricValues,
+    ScorerInput,
     Task,
     Template,
     Variant,
     read_benchmark,
     task_fields,
 )
-from helm_longctx.tasks.prompt import Message
-from helm_longctx.tasks.task import MetricValues, ScorerInput
 
 _FORM = re.compile(r"Give your final answer in the form '(\w+)")
 _USERS = re.compile(r"\bIDs ([\d, ]+)\.")
@@ -375,7 +376,7 @@ _REAL_SAMPLES = 1000
 
 _task = partial(
     Task,
-    template=Template(INPUT, "", separator=""),
+    template=Template.whole(INPUT),
     # The official code sends no temperature, and the default of most APIs is 1.
     variants={"paper": Variant(temperature=1.0), "api": Variant(temperature=1.0)},
     **task_fields(__package__),

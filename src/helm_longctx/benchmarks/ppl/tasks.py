@@ -5,7 +5,12 @@ from pathlib import Path
 
 from helm_longctx.tasks import (
     DataRoot,
+    Example,
     InputError,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
     Template,
     read_benchmark,
     sizes_in_tokens,
@@ -13,14 +18,7 @@ from helm_longctx.tasks import (
 )
 from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITY
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXT_GROUP,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-)
+from helm_longctx.tasks.task import TEXT_GROUP
 
 _PATTERN = "*.txt"
 
@@ -74,7 +72,7 @@ def score(record: ScorerInput) -> MetricValues:
 _TASK = Task(
     name="text",
     title="Text",
-    template=Template("{context}", "", separator=""),
+    template=Template.whole("{context}"),
     load=load,
     score=score,
     unscored=f"only metric={PERPLEXITY} and metric={LONGPPL} give it a value",

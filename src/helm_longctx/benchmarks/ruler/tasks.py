@@ -23,18 +23,26 @@ import orjson
 
 from helm_longctx.benchmarks.ruler import prompts
 from helm_longctx.data.download import Source
-from helm_longctx.data.wheel import SENTENCE_MODEL, WheelFile
+from helm_longctx.data.wheel import SENTENCE_MODEL
 from helm_longctx.tasks import (
     STANDARD,
+    Baseline,
+    Category,
     DataRoot,
+    Example,
+    MetricValues,
     PinnedFile,
+    ScorerInput,
+    Settings,
+    Task,
     Template,
+    WheelFile,
     generation,
     read_benchmark,
     sizes_in_tokens,
     task_fields,
 )
-from helm_longctx.tasks.benchmark import Category, Sweep
+from helm_longctx.tasks.benchmark import Sweep
 from helm_longctx.tasks.generation import (
     Draw,
     Samples,
@@ -45,15 +53,7 @@ from helm_longctx.tasks.generation import (
 )
 from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.sentences import SENTENCE_TERMS, WordsInSentences
-from helm_longctx.tasks.task import (
-    AnswerKind,
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-)
+from helm_longctx.tasks.task import AnswerKind
 
 _REPOSITORY = "NVIDIA/RULER"
 _COMMIT = "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"

@@ -15,21 +15,29 @@ from random import Random
 from typing import NamedTuple
 
 from helm_longctx.benchmarks.ruler2 import prompts
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.data.jsonl import FileRow, JsonLines, Types
-from helm_longctx.data.root import DataRoot
 from helm_longctx.tasks import (
     TEXTS,
+    Baseline,
+    DataRoot,
+    Example,
+    FileRow,
+    HubDataset,
     InputError,
+    JsonLines,
     Message,
     MetricValues,
     ScorerInput,
+    Settings,
+    Task,
     Template,
+    Types,
+    are_all,
     generation,
     is_text,
+    read_benchmark,
     sizes_in_tokens,
+    task_fields,
 )
-from helm_longctx.tasks.benchmark import read_benchmark, task_fields
 from helm_longctx.tasks.generation import (
     Draw,
     Script,
@@ -42,12 +50,7 @@ from helm_longctx.tasks.task import (
     TEXT_GROUP,
     AnswerKind,
     AnswerReader,
-    Baseline,
-    Example,
     Scorer,
-    Settings,
-    Task,
-    are_all,
     has_text,
 )
 
@@ -534,17 +537,14 @@ def _score_letter(record: ScorerInput) -> MetricValues:
 
 
 _COPY_ALL, _COPY_STEPS, _COPY_ONE = (
-    Template(text, "", separator="")
+    Template.whole(text)
     for text in (prompts.COPY_ALL, prompts.COPY_STEPS, prompts.COPY_ONE)
 )
 _SOLVE = tuple(
-    Template(prompts.SOLVE_CONTEXT + text, "", separator="")
+    Template.whole(prompts.SOLVE_CONTEXT + text)
     for text in (prompts.SOLVE, prompts.SOLVE_STEPS)
 )
-_FIND = tuple(
-    Template(text, "", separator="")
-    for text in (prompts.FIND_TEXT, prompts.FIND_ANSWER)
-)
+_FIND = tuple(Template.whole(text) for text in (prompts.FIND_TEXT, prompts.FIND_ANSWER))
 
 _DOCUMENT = re.compile(r"^Document (\d+):\n(.*(?:\n.+)*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -645,7 +645,7 @@ def _task(
     return Task(
         name=name,
         title=title,
-        template=Template(template, "", separator=""),
+        template=Template.whole(template),
         sizes=sizes_in_tokens(),
         load=partial(load, samples=samples, evidence=evidence),
         score=score,

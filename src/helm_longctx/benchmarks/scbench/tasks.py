@@ -26,33 +26,32 @@ from helm_longctx.benchmarks.scbench.prompts import (
     QUESTIONS,
     SHARED,
 )
-from helm_longctx.data.hub import HubDataset
-from helm_longctx.data.jsonl import JsonLines, Row
+from helm_longctx.data.jsonl import Row
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks import (
     NO_TEMPLATE,
     TEXT,
-    Category,
-    DataRoot,
-    Message,
-    Metric,
-    Shape,
-    is_number,
-    read_benchmark,
-)
-from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
     TEXTS,
     Baseline,
+    Category,
+    DataRoot,
     Example,
+    HubDataset,
+    JsonLines,
+    Message,
+    Metric,
     MetricValues,
     ScorerInput,
     Settings,
+    Shape,
     Task,
     are_all,
+    is_number,
     is_text,
     is_whole,
+    read_benchmark,
 )
+from helm_longctx.tasks.sampling import take_sample
 from helm_longctx.tasks.words import best_character_f1, find_choice, rouge_l_sum
 
 if TYPE_CHECKING:

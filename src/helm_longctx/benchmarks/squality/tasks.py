@@ -7,24 +7,22 @@ the data is in data/v1-3/txt.
 from collections.abc import Iterator
 
 from helm_longctx.tasks import (
+    TEXTS,
+    Baseline,
     DataRoot,
+    Example,
     InputError,
     JsonLines,
+    MetricValues,
+    ScorerInput,
+    Settings,
+    Task,
     Template,
     Types,
     WebFile,
     read_benchmark,
 )
 from helm_longctx.tasks.sampling import take_sample
-from helm_longctx.tasks.task import (
-    TEXTS,
-    Baseline,
-    Example,
-    MetricValues,
-    ScorerInput,
-    Settings,
-    Task,
-)
 from helm_longctx.tasks.words import make_rouge
 
 _COMMIT = "dc08d4f574639d773bc64ef3ab3527043108fb4e"
@@ -80,7 +78,7 @@ _SUMMARIES = Task(
     name="summaries",
     title="Summaries",
     # The official input of a model without a separator token, and without a prefix.
-    template=Template(" {question}  {context}  {question}", "", separator=""),
+    template=Template.whole(" {question}  {context}  {question}"),
     load=load,
     score=score,
     headline=("rougeL",),

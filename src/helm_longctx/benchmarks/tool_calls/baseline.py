@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from helm_longctx.benchmarks.tool_calls.prompts import NO_CALL, TEMPLATE
-from helm_longctx.tasks.prompt import CONTEXT, Message
+from helm_longctx.tasks import Message
+from helm_longctx.tasks.prompt import CONTEXT
 
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _IDENTIFIER = re.compile(r"\b[kmprt]\d{5}-[a-f]\b")

@@ -13,8 +13,7 @@ from helm_longctx.benchmarks.tool_calls.calls import (
     read_calls,
 )
 from helm_longctx.benchmarks.tool_calls.prompts import NO_CALL
-from helm_longctx.errors import InputError
-from helm_longctx.tasks.task import MetricValues, ScorerInput
+from helm_longctx.tasks import InputError, MetricValues, ScorerInput
 
 
 def score(record: ScorerInput) -> MetricValues:

@@ -19,8 +19,12 @@ from helm_longctx.benchmarks.tool_calls.scoring import can_read, score
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.tasks import (
     STANDARD,
+    Baseline,
     DataRoot,
+    Example,
+    Settings,
     Shape,
+    Task,
     are_all,
     generation,
     read_benchmark,
@@ -33,7 +37,6 @@ from helm_longctx.tasks.generated_text import (
     invent_word,
 )
 from helm_longctx.tasks.prompt import CONTEXT
-from helm_longctx.tasks.task import Baseline, Example, Settings, Task
 from helm_longctx.tasks.token_estimate import estimate_tokens
 
 _INSTRUCTIONS = 160

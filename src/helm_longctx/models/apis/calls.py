@@ -16,6 +16,8 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
+from tqdm import tqdm
+
 from helm_longctx.interruptions import seconds_to_settle
 
 TICK = 1.0
@@ -66,6 +68,24 @@ def check_cancellation() -> None:
     """Raise a `CancelledError` if the call that this thread makes is cancelled. It stands before each request."""
     if is_cancelled():
         raise CancelledError
+
+
+def call_with_bar(
+    function: Callable[[_Item], _Value],
+    items: Sequence[_Item],
+    parallelism: int,
+    title: str,
+    unit: str = "it",
+) -> list[_Value]:
+    """Call a function as `call_all` does, with a progress bar on a terminal."""
+    with tqdm(total=len(items), desc=title, unit=unit, disable=None) as bar:
+
+        def call(item: _Item) -> _Value:
+            value = function(item)
+            bar.update()
+            return value
+
+        return call_all(call, items, parallelism)
 
 
 def call_all(

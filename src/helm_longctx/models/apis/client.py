@@ -38,6 +38,7 @@ from helm_longctx.models.apis.parameters import (
     find_inner_error,
     find_message,
 )
+from helm_longctx.models.apis.posting import Poster
 from helm_longctx.models.apis.protocol import Body
 from helm_longctx.models.apis.provider import ApiClient
 from helm_longctx.models.apis.rates import pace
@@ -172,8 +173,9 @@ class ProviderClient(ApiClient):
             find_proxy(self._http, address)
         key = self._find_key(api_key, base_url)
         self._has_key = bool(key)
+        http_client = self._make_http_client()
         options = {
-            "http_client": self._make_http_client(),
+            "http_client": http_client,
             "api_key": key,
             # The address of the provider itself is only given to packages that do not know it.
             "base_url": base_url
@@ -188,6 +190,8 @@ class ProviderClient(ApiClient):
         with self._name_errors(f"base_url={redact(address)!r}"):
             self.client = self.make_library(**options)
         self.parameters = Parameters()
+        self._poster = Poster(self._http, http_client)
+        self._urls: dict[str, str] = {}
 
     @contextmanager
     def _name_errors(self, what: str) -> Iterator[None]:
@@ -399,13 +403,11 @@ class ProviderClient(ApiClient):
 
     def _exchange(self, request: Request, body: Body) -> Body:
         """Send a body and return the reply. The body is serialized once."""
-        path = self.route(request).removeprefix(self.provider.address_part)
+        url = self._find_url(self.route(request))
         content = protocol.serialize(body)
         library = self.client
         if not body.get("stream"):
-            # The response is raw, so that its JSON keeps fields that other servers add.
-            response = library.post(path, cast_to=self._http.Response, content=content)
-            return protocol.read_reply(response.content)
+            return protocol.read_reply(self._post_content(url, content))
         stream_cls = self._package.Stream[object]
         options = {
             "cast_to": object,
@@ -414,7 +416,7 @@ class ProviderClient(ApiClient):
             "stream_cls": stream_cls,
         }
         start = time.monotonic()
-        with protocol.name_malformed(), library.post(path, **options) as events:
+        with protocol.name_malformed(), library.post(url, **options) as events:
             # Some gateways answer in one piece although a stream was asked for, and others name a stream JSON.
             if "event-stream" not in events.response.headers.get("content-type", ""):
                 content = events.response.read()
@@ -422,6 +424,23 @@ class ProviderClient(ApiClient):
                     return protocol.read_reply(content)
             timed = protocol.TimedEvents(events, start)
             return {**self.join_stream(timed), "first_token_seconds": timed.seconds}
+
+    def _post_content(self, url: str, content: bytes) -> bytes:
+        """Send a body, and return the content of the reply, whose JSON keeps fields that other servers add."""
+        if self._tokens is None:
+            return self._poster.post(self.client, url, content)
+        # Only the package knows which token a request had.
+        response = self.client.post(url, cast_to=self._http.Response, content=content)
+        return bytes(response.content)
+
+    def _find_url(self, path: str) -> str:
+        """Return the whole address of a path. Of a path alone the package makes it anew each time, in three steps."""
+        if path not in self._urls:
+            own = path.removeprefix(self.provider.address_part)
+            base = str(self.client.base_url).rstrip("/")
+            is_whole = path.startswith(("http://", "https://"))
+            self._urls[path] = path if is_whole else f"{base}/{own.lstrip('/')}"
+        return self._urls[path]
 
     def post(
         self,
@@ -440,7 +459,7 @@ class ProviderClient(ApiClient):
         """
         options = {"headers": dict(headers)} if headers else {}
         response = self.client.post(
-            path.removeprefix(self.provider.address_part),
+            self._find_url(path),
             cast_to=self._http.Response,
             content=protocol.serialize(body),
             options=options,
@@ -450,14 +469,15 @@ class ProviderClient(ApiClient):
     def abort(self, request: Request) -> None:
         """Send a request, and close its stream after the first event."""
         body = self.parameters.apply({**self.wanted_body(request), "stream": True})
-        path = self.route(request).removeprefix(self.provider.address_part)
         options = {
             "cast_to": object,
             "content": protocol.serialize(body),
             "stream": True,
         }
         with self.client.post(
-            path, stream_cls=self._package.Stream[object], **options
+            self._find_url(self.route(request)),
+            stream_cls=self._package.Stream[object],
+            **options,
         ) as events:
             next(iter(events), None)
 

@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from helm_longctx.tasks.prompt import CONTEXT, NO_TEMPLATE, Message, Template
+from helm_longctx.tasks.prompt import (
+    CONTEXT,
+    NO_TEMPLATE,
+    Message,
+    Template,
+    message_text,
+)
 from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import AnswerKind, Baseline
 
@@ -109,6 +115,8 @@ def recognise(prompt: str) -> _Recognition | None:
 
 def recognise_conversation(messages: Sequence[Message]) -> _Recognition | None:
     """Recognise a conversation by the first strategy that answers it. Return None if none does."""
+    # A turn that only calls tools has no content.
+    turns = [{**message, "content": message["content"] or ""} for message in messages]
     for benchmark in BENCHMARKS:
         # Tasks can share a strategy. A dictionary has each of them once.
         for baseline in dict.fromkeys(
@@ -117,7 +125,7 @@ def recognise_conversation(messages: Sequence[Message]) -> _Recognition | None:
             if isinstance(baseline.kind, str):
                 answer = None
             else:
-                answer = baseline.kind(messages)
+                answer = baseline.kind(turns)
             if answer is not None:
                 return _Recognition(baseline, answer=answer)
     return None
@@ -241,7 +249,7 @@ def answer_conversation(messages: Sequence[Message]) -> str:
     """Answer by the strategy of the conversation's task, or else with a span of the turns before the last one."""
     if recognition := recognise_conversation(messages):
         return recognition.answer
-    *earlier, last = (message["content"] for message in messages)
+    *earlier, last = map(message_text, messages)
     return span(_BLOCK_END.join(earlier), last)
 
 

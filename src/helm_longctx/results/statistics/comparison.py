@@ -380,14 +380,14 @@ class Pairs:
     weight: float
     asked: AskedPairs | None = None
 
-    def with_failures_as(self, value: float) -> Pairs:
-        """Return the scores on all questions, where each failure has a value."""
+    def with_failures_as(self, a_value: float, b_value: float) -> Pairs:
+        """Return the scores on all questions, where each failure of a side has a value."""
         if self.asked is None:
             return self
         sides = []
-        for scores, failed in (
-            (self.asked.a, self.asked.a_failed),
-            (self.asked.b, self.asked.b_failed),
+        for scores, failed, value in (
+            (self.asked.a, self.asked.a_failed, a_value),
+            (self.asked.b, self.asked.b_failed, b_value),
         ):
             shares = np.asarray(failed, dtype=float)
             sides.append(np.nan_to_num(scores) * (1 - shares) + shares * value)
@@ -430,7 +430,7 @@ def _compare_failures(parts: Sequence[Pairs], looks: Looks) -> Failures:
     highest = max(1.0, float(np.nanmax(scores)))
 
     def compare_with_failures_as(value: float) -> Comparison:
-        changed = [part.with_failures_as(value) for part in parts]
+        changed = [part.with_failures_as(value, value) for part in parts]
         return _compare(*join_pairs(changed), looks)
 
     as_wrong = compare_with_failures_as(lowest)

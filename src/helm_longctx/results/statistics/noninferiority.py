@@ -469,6 +469,13 @@ class Verdict(IntEnum):
     WORSE = 1
     UNDECIDED = 3
 
+    @property
+    def text(self) -> str:
+        """The verdict in words."""
+        if self is Verdict.UNDECIDED:
+            return "cannot tell"
+        return self.name.lower().replace("_", " ")
+
 
 @dataclass(frozen=True)
 class Drop:

@@ -27,8 +27,6 @@ from helm_longctx.failures import (
     failure_of_error,
 )
 from helm_longctx.helm_api import (
-    BlackHoleCacheBackendConfig,
-    LocalContext,
     RequestResult,
 )
 from helm_longctx.interruptions import stoppable
@@ -53,7 +51,7 @@ from helm_longctx.runner.batches.submission import (
     settle,
     wrap_provider_errors,
 )
-from helm_longctx.runner.sending import find_client
+from helm_longctx.runner.sending import find_client, make_context
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.ledger import NAME, BatchPart, Ledger
 from helm_longctx.writing import explain_full_disk
@@ -165,7 +163,7 @@ class Batches:
 
     def __init__(self, local_path: Path, runs: Sequence[Path]):
         # There is no cache, because results of batches are read from the provider and stored in the journals.
-        self._context = LocalContext(str(local_path), BlackHoleCacheBackendConfig())
+        self._context = make_context(local_path)
         self._judges = JudgeClients(local_path, self._context.client.credentials)
         self._all_runs = runs
         self._suite = runs[0].parent.name if runs else ""

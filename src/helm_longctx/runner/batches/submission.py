@@ -135,9 +135,7 @@ class AsBatches(Strategy):
                 return make_sender(context, deployment, settings)(request).result
 
             submission = _Submission(receiver, client, ask, ledger)
-            names = {}
-            for number in run.order():
-                names[run.name(run.requests[number])] = number
+            names = {run.name(run.requests[number]): number for number in run.order()}
             shared: Mapping[int, SharedPrefix] = {}
             pending = submission.pending(_find_unanswered(run, names))
             if pending and not self._plan.as_files:
@@ -412,9 +410,7 @@ def _fill_cache(
     them is sent directly before, the others read the beginning from the cache. Returns the beginning that each request
     of these groups finds there; none if the group's first request failed.
     """
-    tokens = []
-    for number in numbers:
-        tokens.append(run.requests[number].characters // CHARACTERS)
+    tokens = [run.requests[number].characters // CHARACTERS for number in numbers]
     pays = warming_pays(run.spending.prices, provider.batch_write_price, tokens)
     beginnings = dict(zip(numbers, run.beginnings(numbers, pays), strict=True))
     # Of each group the first request in the given order.

@@ -330,8 +330,6 @@ def _splits_alike(splitter: PreTokenizer | None) -> bool:
     # text lies between the last start and the part that is compared.
     for begin in range(middle // 2):
         splits = splitter.pre_tokenize_str(_SAMPLE[begin:])
-        starts = []
-        for _, (start, _) in splits:
-            starts.append(begin + start)
+        starts = [begin + start for _, (start, _) in splits]
         ends.add(tuple(start for start in starts if start >= middle))
     return len(ends) == 1

@@ -86,9 +86,7 @@ class _Reader:
         for chunk in self._chunks:
             starts.append(starts[-1] + len(chunk))
         best = find_best(self._chunks, str(arguments["query"]), self._hits)
-        shown = []
-        for index in best:
-            shown.append(f"[position {starts[index]}]\n{self._chunks[index]}")
+        shown = [f"[position {starts[index]}]\n{self._chunks[index]}" for index in best]
         return "\n\n".join(shown)
 
     def _open(self, arguments: Mapping[str, Any]) -> str:

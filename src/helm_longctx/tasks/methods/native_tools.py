@@ -31,9 +31,7 @@ def _answer(question: Question) -> str:
     reply = question.converse(messages, question.max_tokens, "call", question.tools)
     if not reply.calls:
         return reply.text
-    calls = []
-    for call in reply.calls:
-        calls.append({"name": call.name, "arguments": call.arguments})
+    calls = [{"name": call.name, "arguments": call.arguments} for call in reply.calls]
     return json.dumps(calls, ensure_ascii=False)
 
 

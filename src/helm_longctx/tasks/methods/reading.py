@@ -147,9 +147,7 @@ def refine(question: Question) -> str:
 
 def read_twice(question: Question) -> str:
     """Answer from notes on each part with the summaries of all parts at hand."""
-    texts = []
-    for part in question.parts(question.arguments["part"]):
-        texts.append(part.text)
+    texts = [part.text for part in question.parts(question.arguments["part"])]
     budget = question.arguments["notes"]
     numbered = []
     for number, text in enumerate(texts, 1):

@@ -14,14 +14,22 @@ from tqdm import tqdm
 
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.release import LLAMA_2, make_cutter
-from helm_longctx.data.jsonl import FileRow, JsonLines, Row
+from helm_longctx.data.jsonl import Row
 from helm_longctx.errors import PreconditionError
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.tasks import DataRoot, InputError
+from helm_longctx.tasks import (
+    DataRoot,
+    Example,
+    FileRow,
+    InputError,
+    JsonLines,
+    Settings,
+    Task,
+)
 from helm_longctx.tasks.counting import TextCutter
 from helm_longctx.tasks.prompt import CONTEXT
 from helm_longctx.tasks.sampling import UnseededShuffles, shuffle_order
-from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
+from helm_longctx.tasks.task import TEXT_GROUP
 
 _LONGEST = 131072
 """NarrativeQA uses texts with more Llama 2 tokens than this."""

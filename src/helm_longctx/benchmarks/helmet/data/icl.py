@@ -12,8 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.prompts import ICL_DEMO
-from helm_longctx.data.hub import HubDataset, label_names
-from helm_longctx.tasks import DataRoot, Example, InputError, JsonLines, Settings, Task
+from helm_longctx.data.hub import label_names
+from helm_longctx.tasks import (
+    DataRoot,
+    Example,
+    HubDataset,
+    InputError,
+    JsonLines,
+    Settings,
+    Task,
+)
 from helm_longctx.tasks.sampling import shuffle_order, text_seed
 
 

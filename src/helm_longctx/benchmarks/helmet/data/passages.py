@@ -15,9 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.helmet import asking, prompts
-from helm_longctx.data.jsonl import FileRow, JsonArray, JsonLines, Row, Types
+from helm_longctx.data.jsonl import Row
 from helm_longctx.errors import PreconditionError
-from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
+from helm_longctx.tasks import (
+    DataRoot,
+    Example,
+    FileRow,
+    InputError,
+    JsonArray,
+    JsonLines,
+    Settings,
+    Task,
+    Types,
+)
 from helm_longctx.tasks.methods.prompts import COT
 from helm_longctx.tasks.prompt import CONTEXT, fill
 from helm_longctx.tasks.sampling import shuffle_order, text_seed

@@ -29,10 +29,18 @@ from helm_longctx.benchmarks.helmet.prompts import (
     VT_USER,
 )
 from helm_longctx.benchmarks.helmet.release import find_llama2_counter
-from helm_longctx.data.jsonl import JsonLines, Row, Types
+from helm_longctx.data.jsonl import Row
 from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import PreconditionError
-from helm_longctx.tasks import DataRoot, Example, InputError, Settings, Task
+from helm_longctx.tasks import (
+    DataRoot,
+    Example,
+    InputError,
+    JsonLines,
+    Settings,
+    Task,
+    Types,
+)
 from helm_longctx.tasks.counting import ESTIMATE
 from helm_longctx.tasks.generation import number_words, write_query
 from helm_longctx.tasks.prompt import CONTEXT

@@ -20,23 +20,28 @@ from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.benchmarks.helmet.release import ARCHIVES
 from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
 from helm_longctx.benchmarks.helmet.tasks import HELMET, JSON_KV, MK_2, MK_3, MV, RULER
-from helm_longctx.data.release import Release, ReleaseFile
 from helm_longctx.tasks import (
     STANDARD,
     Category,
     DataRoot,
+    Example,
     HubDataset,
     HubFile,
     InputError,
     JsonLines,
+    MetricValues,
+    Release,
+    ReleaseFile,
+    ScorerInput,
+    Settings,
+    Task,
     Template,
     Types,
+    read_benchmark,
     sizes_in_tokens,
 )
-from helm_longctx.tasks.benchmark import read_benchmark
 from helm_longctx.tasks.counting import TextCutter
 from helm_longctx.tasks.sampling import shuffle_order
-from helm_longctx.tasks.task import Example, MetricValues, ScorerInput, Settings, Task
 
 _RELEASE = Release(
     "princeton-nlp/HELMET",

@@ -1,0 +1,104 @@
+"""Sends bodies as a provider's package sends them, without its work for each request.
+
+A package takes several times as long to make a request as its HTTP client takes to send it. So it makes only the first
+one. The others have the same headers and limits, and the same HTTP client sends them. What is no answer goes through
+the package again, which makes an error of it as of its own requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from helm_longctx.models.apis.transport import Exchange, Header, use_exchange
+
+_OF_ONE_REQUEST = (
+    b"content-length",
+    b"cookie",
+    b"host",
+    b"transfer-encoding",
+)
+"""Headers that the HTTP client makes for each request."""
+
+_KEY_OF_ONE_REQUEST = b"idempotency"
+"""A part of the names of headers with which a server recognizes a request that is sent again."""
+
+
+class _Model(NamedTuple):
+    """A request of a package's client, after which others are made."""
+
+    library: Any
+    headers: list[Header]
+    timeout: Any
+
+
+class Poster:
+    """Sends bodies with the HTTP client of a package's client. Several threads may use it.
+
+    Args:
+        http: httpx or httpx2.
+        http_client: its client, which the package's client has got from us.
+    """
+
+    def __init__(self, http: Any, http_client: Any):
+        self._http: Any = http
+        self._http_client = http_client
+        self._model: _Model | None = None
+
+    def post(self, library: Any, url: str, content: bytes) -> bytes:
+        """Return the content of the reply to a body.
+
+        Args:
+            library: the package's client. Its key must stay the same.
+
+        Raises:
+            Exception: of the package; there is no answer.
+        """
+        model = self._model
+        if model is None or model.library is not library:
+            return self._post_with_package(library, url, content, Exchange())
+        request = self._http_client.build_request(
+            "POST",
+            url,
+            content=content,
+            headers=model.headers,
+            extensions={"timeout": model.timeout},
+        )
+        try:
+            response = self._http_client.send(request)
+        except Exception as error:  # the package wraps all of them
+            exchange = Exchange(outcome=error)
+        else:
+            if response.is_success:
+                return bytes(response.content)
+            exchange = Exchange(outcome=self._copy_response(response))
+        return self._post_with_package(library, url, content, exchange)
+
+    def _post_with_package(
+        self,
+        library: Any,
+        url: str,
+        content: bytes,
+        exchange: Exchange,
+    ) -> bytes:
+        with use_exchange(exchange):
+            response = library.post(url, cast_to=self._http.Response, content=content)
+        if exchange.headers is not None and _can_be_repeated(exchange.headers):
+            headers = []
+            for name, value in exchange.headers:
+                if name.lower() not in _OF_ONE_REQUEST:
+                    headers.append((name, value))
+            self._model = _Model(library, headers, exchange.timeout)
+        return bytes(response.content)
+
+    def _copy_response(self, response: Any) -> Any:
+        """Return a response that has not been read."""
+        return self._http.Response(
+            response.status_code,
+            headers=response.headers,
+            content=response.content,
+        )
+
+
+def _can_be_repeated(headers: Iterable[Header]) -> bool:
+    return not any(_KEY_OF_ONE_REQUEST in name.lower() for name, _ in headers)

@@ -1,0 +1,122 @@
+"""Tests that a client's further requests are those of the provider's package, and end with its errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from helm.common.cache import BlackHoleCacheConfig
+
+from helm_longctx.data.download import retry_after
+from helm_longctx.failures import failure_of_error, list_causes
+from helm_longctx.models.apis import OpenAIClient
+from tests.models.apis.making import KINDS, REQUEST, make
+from tests.support.json_http import JsonHandler, ModelServer, serve_handler
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import serve
+
+_FAULTS = (
+    Fault.RATE_LIMIT,
+    Fault.BUSY,
+    Fault.SERVER_ERROR,
+    Fault.OVERLOADED,
+    Fault.UNAUTHORIZED,
+    Fault.GONE,
+    Fault.TOO_LONG,
+    Fault.TIMEOUT,
+    Fault.DROPPED,
+    Fault.CUT,
+    Fault.MALFORMED,
+)
+
+
+class Recorder(ModelServer):
+    """A server that answers any chat, and keeps the headers of all requests."""
+
+    def __init__(self) -> None:
+        self.headers: list[dict[str, str]] = []
+
+    def handle(self, handler: JsonHandler) -> None:
+        """Answer a chat."""
+        handler.read_body()
+        self.headers.append(
+            {name.lower(): value for name, value in handler.headers.items()}
+        )
+        usage = {"prompt_tokens": 9, "completion_tokens": 1}
+        message = {"role": "assistant", "content": "Yes."}
+        handler.send_json(200, self.reply({"message": message}, usage))
+
+
+def test_headers() -> None:
+    """Each request has all headers of the first one, which the package has made, with the length of its own body."""
+    server = Recorder()
+    headers = {"X-Team": "long"}
+    with server.serve() as url:
+        client = OpenAIClient(
+            BlackHoleCacheConfig(), base_url=url, api_key="sk-mine", headers=headers
+        )
+        for prompt in ("Is it?", "Is it not?", "Or is it?"):
+            client.ask(replace(REQUEST, prompt=prompt))
+    first, *others = server.headers
+    assert first["authorization"] == "Bearer sk-mine"
+    assert first["x-team"] == "long"
+    assert first["user-agent"].startswith("OpenAI/")
+    lengths = {sent.pop("content-length") for sent in server.headers}
+    assert len(lengths) == 3
+    assert others == [first, first]
+
+
+def test_a_cookie_is_sent_back() -> None:
+    """A cookie with which a load balancer names a server comes back to it."""
+    seen = []
+
+    class Handler(JsonHandler):
+        def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
+            self.read_body()
+            seen.append(self.headers.get("Cookie"))
+            self.send_response(200)
+            self.send_header("Set-Cookie", f"server={len(seen)}; Path=/")
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+    with serve_handler(Handler) as url:
+        client = OpenAIClient(BlackHoleCacheConfig(), base_url=url)
+        for _ in range(3):
+            client.post("/v1/chat/completions", {})
+            client._post_content(f"{url}/chat/completions", b"{}")
+    assert seen[1:] == [f"server={number}" for number in range(1, 6)]
+
+
+def describe(error: BaseException) -> tuple[Any, ...]:
+    """Return what our code and users see of an error."""
+    causes = [type(cause) for cause in list_causes(error)]
+    status = getattr(error, "status_code", None)
+    body = getattr(error, "body", None)
+    return (
+        str(error),
+        causes,
+        status,
+        body,
+        retry_after(error),
+        failure_of_error(error),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", _FAULTS, ids=lambda fault: fault.name)
+def test_errors(fault: Fault, kind: str) -> None:
+    """The error of a further request is the one that the package raises for a first request."""
+    errors = []
+    for answered in (0, 1):
+        with serve(lambda prompt: "Yes.") as server:
+            client = make(kind, server, timeout=0.3)
+            for _ in range(answered):
+                client.ask(REQUEST)
+            server.plan = lambda prompt, before: fault
+            with pytest.raises(Exception) as raised:  # noqa: PT011 - of any package
+                client.ask(REQUEST)
+            errors.append(describe(raised.value))
+            assert len(server.calls) == answered + 1
+    assert errors[0] == errors[1]
