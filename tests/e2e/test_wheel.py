@@ -15,6 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     """An installed wheel lists tasks, prints its models and schema, and is found through HELM's entry point."""
+    # The developer's folder of sources would hide the wheel.
+    environment = dict(os.environ)
+    environment.pop("PYTHONPATH", None)
     build = [
         sys.executable,
         "-m",
@@ -37,6 +40,7 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     subprocess.run(
         [*pip, "install", "--quiet", "--no-deps", str(wheel)],
         check=True,
+        env=environment,
         capture_output=True,
     )
     # Its dependencies are those of this environment.
@@ -45,9 +49,6 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
         next((tmp_path / "v").glob("lib/python*/site-packages")) / "dependencies.pth"
     )
     target.write_text(f"{packages}\n")
-    # The developer's folder of sources would hide the wheel.
-    environment = dict(os.environ)
-    environment.pop("PYTHONPATH", None)
     command = [
         str(python),
         "-c",

@@ -64,6 +64,9 @@ class _Worker:
     current: int | None = None
 
 
+_REPLACED = "tqdm_monitor"
+"""The thread of tqdm, which starts another one in a fork."""
+
 _shared_folder: Path | None = None
 
 
@@ -205,9 +208,10 @@ def _prepare(config: pytest.Config) -> None:
             has it.
     """
     global _shared_folder
-    threads = [thread.name for thread in threading.enumerate()]
-    if len(threads) > 1:
-        raise pytest.UsageError(f"forks would lack threads: {', '.join(threads[1:])}")
+    threads = {thread.name for thread in threading.enumerate()}
+    threads -= {threading.main_thread().name, _REPLACED}
+    if threads:
+        raise pytest.UsageError(f"forks would lack threads: {', '.join(threads)}")
     _shared_folder = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture.is_globally_capturing():
