@@ -362,8 +362,8 @@ BASE = {
 
 _ROOMS = {
     "redaction": "",
-    "documents": "redaction",
     "data": "",
+    "documents": "data redaction",
     "tasks": "data redaction",
     "models": "data redaction tasks",
     "runs": "models redaction tasks",

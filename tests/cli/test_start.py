@@ -57,6 +57,16 @@ def test_commands_without_helm(
     )
 
 
+def test_doctor_needs_no_nltk(tmp_path: Path) -> None:
+    """`doctor` does not import NLTK, which imports SciPy and scikit-learn and takes longer than all else."""
+    code = LIST_MODULES.replace(
+        '("helm", "pandas", "requests", "scipy")', '("nltk", "sklearn")'
+    )
+    command = [sys.executable, "-c", code, "doctor", "--no-network", "--no-run"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
 def test_the_registry_needs_no_helm() -> None:
     """The registry of benchmarks can be read without HELM, so that another host than HELM can use it."""
     code = "import sys; sys.modules['helm'] = None\nfrom helm_longctx.tasks.registry import BENCHMARKS\nprint(len(BENCHMARKS))"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -162,3 +165,36 @@ def test_the_model_of_sentences(
     ensure([model], root, "fetch it")
     assert all(map(root.has, model.paths))
     assert nltk.data.find("tokenizers/punkt_tab/english/")
+
+
+def test_the_model_is_found_without_nltk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where NLTK has the model is known without its import: in its folders, unpacked or not, or under the data root."""
+    code = "import nltk.data; print(*nltk.data.path, sep='\\n')"
+    own = {"NLTK_DATA": f"{tmp_path / 'one'}{os.pathsep}{tmp_path / 'two'}"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, **own}
+    )
+    monkeypatch.setenv("NLTK_DATA", own["NLTK_DATA"])
+    folders = wheel._find_nltk_folders()
+    assert [str(folder) for folder in folders] == done.stdout.splitlines()
+    monkeypatch.setattr(wheel, "_find_nltk_folders", lambda: folders[:2])
+    model = wheel.SENTENCE_MODEL
+    root = DataRoot(tmp_path / "data", mirror=False)
+    assert not model.is_on_disk(root)
+    packed = tmp_path / "two/tokenizers/punkt_tab.zip"
+    packed.parent.mkdir(parents=True)
+    packed.touch()
+    assert model.is_on_disk(root)
+    packed.unlink()
+    (tmp_path / "one/tokenizers/punkt_tab/english").mkdir(parents=True)
+    assert model.is_on_disk(root)
+    monkeypatch.setattr(wheel, "_find_nltk_folders", list)
+    for path in model.paths:
+        assert not model.is_on_disk(root)
+        target = tmp_path / "data" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    assert model.is_on_disk(root)

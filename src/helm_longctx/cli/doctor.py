@@ -268,7 +268,7 @@ def _data() -> Iterator[_Finding]:
         True,
         f"{'mirror' if root.mirror else 'cache'} {root.path}; see helm-longctx list --all",
     )
-    if SENTENCE_MODEL.is_present(root):
+    if SENTENCE_MODEL.is_on_disk(root):
         yield True, "NLTK's punkt_tab is here"
     else:
         titles = []

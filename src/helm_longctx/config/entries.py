@@ -18,12 +18,8 @@ from helm_longctx.helm.command_line import read_conf
 from helm_longctx.helm.run_specs import check_run_entry, list_arguments
 from helm_longctx.helm_api import get_class_by_name
 from helm_longctx.judging.answer_judge import AnswerAnnotator
-from helm_longctx.tasks.entry import (
-    Entry,
-    WrittenEntry,
-    check_own_questions,
-    split_entry,
-)
+from helm_longctx.tasks.entry import Entry, WrittenEntry
+from helm_longctx.tasks.entry_data import check_own_questions
 from helm_longctx.tasks.registry import OURS, BenchmarkProtocol, read_single_entry
 from helm_longctx.tasks.request_settings import GIVEN_TEXTS
 
@@ -117,12 +113,9 @@ def _draft_entries(config: RunConfig) -> Iterator[_Draft]:
             yield _Draft(written=written, path=("entries", number))
     for number, file in enumerate(config.conf_paths or []):
         path = ("conf_paths", number)
-        entries = read_conf(str(file))
-        if isinstance(entries, InputError):
-            raise config.source_map.error(path, f": {entries}")
-        for entry in entries:
-            with config.source_map.at(path):
-                written = read_single_entry(entry)
+        with config.source_map.at(path):
+            entries = [read_single_entry(entry) for entry in read_conf(str(file))]
+        for written in entries:
             yield _Draft(written=written, path=path)
 
 
@@ -187,14 +180,14 @@ def _combine_protocols(
     config: RunConfig, protocols: Sequence[BenchmarkProtocol]
 ) -> Iterator[_Draft]:
     """Yield the entries of protocols. The configuration's arguments replace the protocols' own."""
-    for number, (_, protocol) in enumerate(protocols):
+    for number, reported in enumerate(protocols):
         path = ("protocols", number)
+        protocol = reported.protocol
         if not protocol.entries:
             raise config.source_map.error(
                 path, f": {protocol.name!r} cannot be run ({protocol.obstacle})"
             )
-        for text in protocol.run_entries:
-            written = split_entry(text)
+        for written in reported.written_entries:
             allowed = list_arguments(written)
             _check_arguments(config, allowed, f"is not an argument of {written.name}")
             arguments = {**written.arguments, **config.arguments}

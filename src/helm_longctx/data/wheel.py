@@ -18,6 +18,7 @@ from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.data.unpack import unzip
 from helm_longctx.errors import InputError
 from helm_longctx.process_state import undo_at_end
+from helm_longctx.run_settings import read_variable
 
 
 @dataclass(frozen=True)
@@ -148,12 +149,36 @@ class SentenceModel(Source):
             return False
         return True
 
+    def is_on_disk(self, root: DataRoot) -> bool:
+        """Whether `is_present` will be true. NLTK is not imported, and so is not told where the model is."""
+        if all(map(root.has, self.paths)):
+            return True
+        for folder in _find_nltk_folders():
+            path = folder / _NAME
+            if path.is_dir() or path.parent.with_suffix(".zip").is_file():
+                return True
+        return False
+
     def fetch(self, folder: Path) -> None:
         """Download the wheel, unpack the files, and check their SHA-256."""
         members = {}
         for name, sha256 in _FILES.items():
             members[f"llama_index/core/_static/nltk_cache/{_NAME}/{name}"] = sha256
         _unpack_wheel(f"{self.project}=={self.version}", members, folder)
+
+
+def _find_nltk_folders() -> list[Path]:
+    """Return the folders in which NLTK looks for its data, except on Windows."""
+    folders = []
+    for folder in (read_variable("NLTK_DATA") or "").split(os.pathsep):
+        if folder:
+            folders.append(Path(folder).expanduser())
+    folders.append(Path.home() / FOLDER)
+    for parent in ("", "share", "lib"):
+        folders.append(Path(sys.prefix) / parent / FOLDER)
+    for parent in ("share", "local/share", "lib", "local/lib"):
+        folders.append(Path("/usr") / parent / FOLDER)
+    return folders
 
 
 SENTENCE_MODEL = SentenceModel()

@@ -33,7 +33,7 @@ from helm_longctx.documents.document import (
     write_data,
 )
 from helm_longctx.documents.numbers import escape_markdown, escape_tex
-from helm_longctx.documents.plots import THEMES, write_picture
+from helm_longctx.documents.plots import make_themes, write_picture
 from helm_longctx.environment import cache_folder
 from helm_longctx.errors import InputError
 from helm_longctx.writing import replace_page
@@ -80,7 +80,7 @@ def _write_assets(folder: Path) -> None:
     for name in _ASSETS:
         asset = resources.files("helm_longctx.documents") / "assets" / name
         replace_page(assets / name, asset.read_bytes())
-    themes = f"window.THEMES = {safe_json(THEMES)};\n"
+    themes = f"window.THEMES = {safe_json(make_themes())};\n"
     replace_page(assets / "themes.js", themes.encode())
     replace_page(assets / "vega.js", make_plot_script().encode())
 

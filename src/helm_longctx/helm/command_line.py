@@ -10,6 +10,7 @@ import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,10 @@ def log_next_command(output_path: Path, suite: str) -> None:
 def find_problems(args: Namespace) -> Iterator[InputError]:
     """Yield the mistakes in the arguments of a `helm-run` command that uses an entry or the runner of this package."""
     for path in args.conf_paths:
-        entries = read_conf(path, args.priority)
-        if isinstance(entries, InputError):
-            yield InputError(f"--conf-paths {entries}")
+        try:
+            read_conf(path, args.priority)
+        except InputError as error:
+            yield InputError(f"--conf-paths {error}")
     yield from _check_options(args)
     for text in _our_entries(args):
         try:
@@ -223,9 +225,8 @@ def _our_entries(args: Namespace) -> list[str]:
     """Return the entries that are ours, or that are spelled like ours and unknown to HELM."""
     of_confs: list[str] = []
     for path in args.conf_paths:
-        entries = read_conf(path, args.priority)
-        if isinstance(entries, list):
-            of_confs += entries
+        with suppress(InputError):  # `find_problems` reports it
+            of_confs += read_conf(path, args.priority)
     ours = []
     for text in (*args.run_entries, *args.run_specs, *of_confs):
         name = text.partition(":")[0].strip()
@@ -238,8 +239,8 @@ def _our_entries(args: Namespace) -> list[str]:
     return ours
 
 
-def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
-    """Return the run entries of a file that `--priority` selects, or an error if the file cannot be read."""
+def read_conf(path: str, priority: int | None = None) -> list[str]:
+    """Return the run entries of a file that `--priority` selects. Raises an `InputError` if it cannot be read."""
     try:
         entries = parse_hocon(Path(path).read_text(encoding="utf-8"))["entries"]
         # As in HELM, entries without a priority are selected, too.
@@ -249,15 +250,15 @@ def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
                 selection.append(entry)
         return [str(entry["description"]) for entry in selection]
     except OSError as error:
-        return InputError(
+        raise InputError(
             f"{shorten(path)}: {error.strerror}; helm-longctx confs FOLDER makes such files"
-        )
+        ) from error
     except (
         Exception
     ) as error:  # the parser raises many kinds, and the content can have any structure
-        return InputError(
+        raise InputError(
             f"{shorten(path)} is not a file of run entries: {shorten(str(error))}"
-        )
+        ) from error
 
 
 def _check_options(args: Namespace) -> Iterator[InputError]:

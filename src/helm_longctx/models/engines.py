@@ -39,25 +39,6 @@ class Engine(NamedTuple):
         return _find_sglang(engine)
 
 
-def _answer_all(
-    tokenizer: Any,
-    prompts: Sequence[Prompt],
-    generate: Callable[[list[list[int]]], list[str]],
-) -> list[str]:
-    """Return the answers to prompts.
-
-    Args:
-        generate: returns the output of an engine for the token ids of each prompt, with all special tokens: marks
-            around reasoning can be such.
-    """
-    encoded = [prompt.encode(tokenizer) for prompt in prompts]
-    decoder = AnswerDecoder(tokenizer)
-    answers = []
-    for output, ids in zip(generate(encoded), encoded, strict=True):
-        answers.append(decoder.read(tokenizer, output, ids))
-    return answers
-
-
 def _find_vllm(engine: Any) -> Engine:
     from vllm import SamplingParams
 
@@ -70,18 +51,23 @@ def _find_vllm(engine: Any) -> Engine:
                 temperature=0,
                 max_tokens=prompt.max_tokens,
                 stop=list(prompt.stop),
+                # Marks around reasoning can be special tokens.
                 skip_special_tokens=False,
                 spaces_between_special_tokens=False,
             )
             for prompt in prompts
         ]
-
-        def generate(encoded: list[list[int]]) -> list[str]:
-            rows = [{"prompt_token_ids": ids} for ids in encoded]
-            outputs = engine.generate(rows, settings, use_tqdm=False)
-            return [output.outputs[0].text for output in outputs]
-
-        return _answer_all(tokenizer, prompts, generate)
+        encoded = []
+        for prompt in prompts:
+            encoded.append(prompt.encode(tokenizer))
+        outputs = engine.generate(
+            [{"prompt_token_ids": ids} for ids in encoded], settings, use_tqdm=False
+        )
+        decoder = AnswerDecoder(tokenizer)
+        answers = []
+        for output, ids in zip(outputs, encoded, strict=True):
+            answers.append(decoder.read(tokenizer, output.outputs[0].text, ids))
+        return answers
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
         settings = SamplingParams(
@@ -117,17 +103,21 @@ def _find_sglang(engine: Any) -> Engine:
                 "temperature": 0,
                 "max_new_tokens": prompt.max_tokens,
                 "stop": list(prompt.stop),
+                # Marks around reasoning can be special tokens.
                 "skip_special_tokens": False,
                 "spaces_between_special_tokens": False,
             }
             for prompt in prompts
         ]
-
-        def generate(encoded: list[list[int]]) -> list[str]:
-            outputs = engine.generate(input_ids=encoded, sampling_params=settings)
-            return [output["text"] for output in outputs]
-
-        return _answer_all(manager.tokenizer, prompts, generate)
+        encoded = []
+        for prompt in prompts:
+            encoded.append(prompt.encode(manager.tokenizer))
+        outputs = engine.generate(input_ids=encoded, sampling_params=settings)
+        decoder = AnswerDecoder(manager.tokenizer)
+        answers = []
+        for output, ids in zip(outputs, encoded, strict=True):
+            answers.append(decoder.read(manager.tokenizer, output["text"], ids))
+        return answers
 
     def score(texts: Sequence[list[int]], starts: Sequence[int]) -> list[list[float]]:
         settings = {"temperature": 0, "max_new_tokens": 1}

@@ -262,6 +262,11 @@ class BenchmarkProtocol(NamedTuple):
         """The protocol's name."""
         return self.protocol.name
 
+    @property
+    def written_entries(self) -> list[WrittenEntry]:
+        """The run entries with the protocol's conditions."""
+        return [split_entry(text) for text in self.protocol.run_entries]
+
 
 def find_protocol(text: str, benchmarks: Iterable[Benchmark]) -> BenchmarkProtocol:
     """Find a protocol by words of its name, or raise an `InputError` that lists similar names.

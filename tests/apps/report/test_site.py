@@ -19,7 +19,7 @@ from helm_longctx.documents.document import (
     Table,
     dump_json,
 )
-from helm_longctx.documents.plots import THEMES, curves
+from helm_longctx.documents.plots import curves, make_themes
 from helm_longctx.documents.site import safe_json, write_site
 from helm_longctx.results.statistics.level import ABOUT_SCORES
 from tests.apps.report.conftest import SERVER
@@ -195,7 +195,7 @@ def test_legends_and_axes_tell_models_and_panels_apart() -> None:
         "shape": {"value": {"expr": "scale('shape', datum.value)"}}
     }
     shapes = points["shape"]["scale"]["range"]
-    colours = len(THEMES["light"]["range"]["category"])
+    colours = len(make_themes()["light"]["range"]["category"])
     looks = {(index % colours, shapes[index % len(shapes)]) for index in range(24)}
     assert len(looks) == 24
 
