@@ -33,11 +33,16 @@ serve: $(VENV)/installed
 	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
 
 # Three processes keep two cores busy, because tests wait for programs and servers. Each has one thread for PyTorch. Tests start
-# hundreds of interpreters, which are quicker if Python may keep compiled modules.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
+# hundreds of interpreters, which are quicker if Python may keep compiled modules. The three are forks of one process, so
+# that imports and the collection of all tests are made once.
+TESTED := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1
+PYTEST := $(TESTED) $(BIN)/python -m pytest -p tests.support.forks --forks 3
 
-# What `make test-deep` runs: kills and restarts, mutated input, Ray, the small real model SmolLM2, and every command of the guides.
-DEEP := tests/apps/compaction/test_kills.py tests/apps/test_gate_real.py tests/chaos tests/extending tests/fuzz tests/guides \
+# What `make test-deep` runs: kills and restarts, mutated input, Ray, small real models, an installed wheel, a HELM with a
+# user's own board, HELM's own scenarios, simulated releases of models, and every command of the guides.
+DEEP := tests/apps/compaction/test_kills.py tests/apps/test_gate_real.py tests/chaos tests/e2e/test_demo_with_a_model.py \
+	tests/e2e/test_guest.py tests/e2e/test_other_scenarios.py tests/e2e/test_releases.py tests/e2e/test_wheel.py \
+	tests/extending tests/fuzz tests/guides \
 	tests/models/test_real_model.py tests/runner/batches/test_kills.py tests/runner/machines/test_ray.py \
 	tests/runner/test_real_methods.py
 
@@ -53,9 +58,9 @@ test-long: $(VENV)/installed-dev browser sandbox
 	$(BIN)/pip install --quiet --no-deps --requirement .ci/judged-tasks.txt
 	$(PYTEST) -m long
 
-# Runs the tests and prints the share of lines that they run. This takes a fifth longer than `make test`.
+# Runs the tests and prints the share of lines that they run. pytest-cov collects from the processes of pytest-xdist.
 coverage: $(VENV)/installed-dev browser sandbox
-	$(PYTEST) --cov --cov-report term
+	$(TESTED) $(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder --cov --cov-report term
 
 # Attacks each surface and counts what held, then gives commands under random faults, kills and restarts.
 # CHAOS_SECONDS= sets the duration (600), CHAOS_SEED= the first seed.

@@ -25,6 +25,7 @@ from helm_longctx.judging.keys.client import RenewingClient, UnavailableClient
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.run_settings import MIRROR
 from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from tests.support.commands import Command
 
 SETUP = Path(__file__).parents[1] / "setup.cfg"
 EXTRAS = {
@@ -233,16 +234,19 @@ model_deployments:
 """
 
 
-def test_doctor_says_what_to_do(tmp_path: Path) -> None:
+def test_doctor_says_what_to_do(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The lines of `doctor` about deployments end with the advice."""
+    for module in EXTRAS["openai"]:
+        monkeypatch.setitem(sys.modules, module, None)
     (tmp_path / "prod_env").mkdir()
     variable = (
         "A_VARIABLE_WITH_A_NAME_AS_LONG_AS_THOSE_OF_COMPANIES_WITH_MANY_DEPARTMENTS"
     )
     (tmp_path / "prod_env/model_deployments.yaml").write_text(DEPLOYMENTS % variable)
-    lines = run_without(
-        "openai", "doctor", "--no-run", folder=tmp_path
-    ).stdout.splitlines()
+    command("doctor", "--no-run")
+    lines = command.out.splitlines()
     (own,) = (line for line in lines if "my/model" in line)
     assert own.endswith(
         f"my/model was not checked: {missing('openai', 'OpenAIClient')}"

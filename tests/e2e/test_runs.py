@@ -1,11 +1,8 @@
-"""Tests of runs with real clients over HTTP, with bad input, and from an installed wheel."""
+"""Tests of runs with real clients over HTTP, and with bad input."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import venv
 from pathlib import Path
 
 import pytest
@@ -13,10 +10,9 @@ import pytest
 from helm_longctx.data.root import DataRoot
 from helm_longctx.models.baselines import lexical
 from tests.e2e.commands import RUNNER, helm_run, write_ready
-from tests.support.programs import BIN, run
+from tests.support.programs import run
 from tests.support.servers.llm import serve
 
-ROOT = Path(__file__).parents[2]
 JSON_KV = "helmet_recall:task=json_kv,length=4k,num_samples=3"
 
 
@@ -192,65 +188,3 @@ def test_doctor_finds_what_is_broken(tmp_path: Path) -> None:
         in done.stdout
     )
     assert "sk-secret" not in done.stdout + done.stderr
-
-
-def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
-    """An installed wheel lists tasks, prints its models and schema, and is found through HELM's entry point."""
-    build = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(tmp_path),
-        str(ROOT),
-    ]
-    assert (
-        subprocess.run(build, capture_output=True, cwd=tmp_path, check=False).returncode
-        == 0
-    )
-    venv.create(tmp_path / "v", system_site_packages=False, with_pip=True)
-    python = tmp_path / "v/bin/python"
-    wheel = next(tmp_path.glob("*.whl"))
-    subprocess.run(
-        [str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)],
-        check=True,
-        capture_output=True,
-    )
-    # Its dependencies are those of this environment.
-    packages = next(Path(sys.prefix).glob("lib/python*/site-packages"))
-    target = (
-        next((tmp_path / "v").glob("lib/python*/site-packages")) / "dependencies.pth"
-    )
-    target.write_text(f"{packages}\n")
-    command = [
-        str(python),
-        "-c",
-        "import helm_longctx, sys; print(helm_longctx.__file__)",
-    ]
-    where = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=True
-    ).stdout
-    assert str(tmp_path) in where
-    entry = f"{JSON_KV},model=longctx/lexical"
-    code = "from helm.benchmark.run import main; main()"
-    arguments = ["--run-entries", entry, "--suite", "s", "-m", "9"]
-    made = subprocess.run(
-        [str(python), "-c", code, *arguments],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert made.returncode == 0, made.stderr
-    listed = subprocess.run(
-        [str(tmp_path / "v/bin/helm-longctx"), "models"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "vllm/llama-3.1-8b-instruct" in listed.stdout
-    assert str(tmp_path / "v") in listed.stdout.replace("\n", "")
-    assert tmp_path / "v/bin" != BIN

@@ -127,11 +127,12 @@ def test_a_server_that_cannot_is_refused(
     server: EchoServer, form: str, words: str
 ) -> None:
     """A run is refused in one line before its first question."""
-    client = OpenAIClient(
-        BlackHoleCacheConfig(), base_url=server.url, form=form, model="small"
-    )
-    with server, pytest.raises(InputError, match=words) as caught:
-        check_scoring(client, "endpoint/small")
+    with server:
+        client = OpenAIClient(
+            BlackHoleCacheConfig(), base_url=server.url, form=form, model="small"
+        )
+        with pytest.raises(InputError, match=words) as caught:
+            check_scoring(client, "endpoint/small")
     assert "\n" not in str(caught.value)
 
 

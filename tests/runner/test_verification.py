@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,20 +102,32 @@ def test_several_headlines(
     assert list(find_faults(make_run(tmp_path, entry))) == []
 
 
-def set_mean(content: list[dict], number: int, mean: float) -> None:
-    content[number].update(mean=mean)
+def set_means(content: list[dict], means: Mapping[int, float]) -> None:
+    for number, mean in means.items():
+        content[number].update(mean=mean)
 
 
-def test_each_changed_mean(run: Path) -> None:
-    """Each changed mean in the statistics of the run is found and named."""
+@pytest.mark.parametrize("changed", [slice(1), slice(-1, None), slice(None)])
+def test_each_changed_mean(changed: slice, run: Path) -> None:
+    """Each changed mean in the statistics of the run is found and named: the first one, the last one, and all of them."""
     rows = json.loads((run / STATS).read_bytes())
-    for number, row in enumerate(rows):
-        mean = row["mean"] + 0.001
-        change(run / STATS, partial(set_mean, number=number, mean=mean))
-        (fault,) = find_faults(run)
-        assert fault.startswith(f"{STATS}: {row['name']['name']} test")
-        assert f"is {row['mean'] + 0.001}, but {ROWS} gives {row['mean']}" in fault
-        (run / STATS).write_text(json.dumps(rows, indent=2))
+    means = {}
+    expected = []
+    for number in range(len(rows))[changed]:
+        row = rows[number]
+        means[number] = row["mean"] + 0.001
+        name = row["name"]
+        expected.append((name["name"], name.get("sub_split"), row["mean"]))
+    change(run / STATS, partial(set_means, means=means))
+    faults = list(find_faults(run))
+    assert len(faults) == len(expected)
+    for name, task, mean in expected:
+        said = f"is {mean + 0.001}, but {ROWS} gives {mean}"
+        named = f"{STATS}: {name} test"
+        assert any(
+            fault.startswith(named) and said in fault and (task or "") in fault
+            for fault in faults
+        ), (name, task)
 
 
 def rename(content: Any) -> None:

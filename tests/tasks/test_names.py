@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from helm_longctx.apps.report.build import _FORMATS
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.metric_names import (
+    CONDITIONS,
+    LIKELIHOODS,
     depth_score,
     is_log_probability,
     pass_at,
@@ -38,6 +41,12 @@ def test_facts_in_names_of_statistics(text: str, name: StatisticName) -> None:
     """The name of a statistic is made of its facts, and read back as the same facts."""
     assert str(name) == text
     assert read_statistic(text) == name
+
+
+def test_every_statistic_of_a_run_has_a_unit() -> None:
+    """The report can write the number of every condition, and all log-probabilities are in nats."""
+    assert {condition.unit for condition in CONDITIONS.values()} == _FORMATS.keys()
+    assert {likelihood.unit for likelihood in LIKELIHOODS.values()} == {"nats"}
 
 
 def test_log_probabilities_are_told_by_their_metric() -> None:

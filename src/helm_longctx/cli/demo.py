@@ -32,7 +32,6 @@ from helm_longctx.config.shared import (
     fill_registries,
     hide_chatter,
 )
-from helm_longctx.data.fetch import ensure
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import MARK, add_mark, format_percent, format_range
@@ -46,11 +45,8 @@ from helm_longctx.results.suite import report_path, suite_path, write_reference
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.records import read_records
 from helm_longctx.tasks.answer import Answer, Usage
-from helm_longctx.tasks.entry import (
-    fetch_command,
-    parse_entry,
-    split_entry,
-)
+from helm_longctx.tasks.entry import parse_entry, split_entry
+from helm_longctx.tasks.entry_data import ensure_data
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.lengths import parse_length
 from helm_longctx.tasks.metric_names import DEPTHS
@@ -203,7 +199,7 @@ def _prepare(
     if folders:
         root = DataRoot.find(output_path)
         entry = parse_entry(BENCHMARKS, config["passages"])
-        ensure(entry.sources, root, fetch_command([entry], root))
+        ensure_data(entry, root)
         for folder in folders:
             kind, _, length = folder.name.rpartition("-")
             write_questions(

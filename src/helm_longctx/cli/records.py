@@ -12,13 +12,13 @@ import typer
 
 from helm_longctx.apps.exchange.answers import resolve_entry
 from helm_longctx.config.shared import READY, OutputPath, fill_registries
-from helm_longctx.data.fetch import ensure
 from helm_longctx.data.jsonl import JsonLines
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.helm.scenario import stop_sequences
 from helm_longctx.helm.truncation import settings_with_tokenizer
-from helm_longctx.tasks.entry import Entry, fetch_command
+from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.entry_data import ensure_data
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.prompt import Style
 from helm_longctx.tasks.reasoning import may_contain_reasoning, split_answer
@@ -72,7 +72,7 @@ def _prompt_lines(
     parts: bool,
     root: DataRoot,
 ) -> Iterator[dict[str, Any]]:
-    ensure(entry.sources, root, fetch_command([entry], root))
+    ensure_data(entry, root)
     settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
         asked = settings.request.style

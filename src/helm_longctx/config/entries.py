@@ -18,11 +18,8 @@ from helm_longctx.helm.command_line import read_conf
 from helm_longctx.helm.run_specs import check_run_entry, list_arguments
 from helm_longctx.helm_api import get_class_by_name
 from helm_longctx.judging.answer_judge import AnswerAnnotator
-from helm_longctx.tasks.entry import (
-    Entry,
-    WrittenEntry,
-    check_own_questions,
-)
+from helm_longctx.tasks.entry import Entry, WrittenEntry
+from helm_longctx.tasks.entry_data import check_own_questions
 from helm_longctx.tasks.registry import OURS, BenchmarkProtocol, read_single_entry
 from helm_longctx.tasks.request_settings import GIVEN_TEXTS
 

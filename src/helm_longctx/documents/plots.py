@@ -331,6 +331,35 @@ def frontier(amount: str) -> Spec:
     return {**_BASE, **_fill("frontier", amount=amount, title=title, axis=_AXIS)}
 
 
+def judge_panel(
+    title: str,
+    *,
+    smallest: float,
+    largest: float,
+    rows: Sequence[str],
+    judges: Sequence[str],
+    height: int,
+) -> Spec:
+    """Return a panel of a plot of judges: a row for each measure, with a point and an interval for each judge.
+
+    Points have `panel`, `row`, `judge`, `value`, `low`, `high`, and `expected`, where a line is drawn. A mark without a
+    value is left out, because Vega cannot place it.
+
+    Args:
+        smallest, largest: the ends of the axis.
+        height: in pixels.
+    """
+    axis = {"domain": [smallest, largest], "nice": False}
+    return _fill(
+        "judge_panel",
+        title=title,
+        scale=axis,
+        rows=rows,
+        judges=judges,
+        height=height,
+    )
+
+
 def over_time() -> Spec:
     """Return the specification of published scores by date, with a row for each protocol. A field `date` is a day."""
     return {**_BASE, **_fill("over_time", axis=_AXIS)}

@@ -35,10 +35,9 @@ from helm_longctx.tasks.entry import (
     WrittenEntry,
     allowed_arguments,
     check_entry,
-    digest_own_files,
-    fetch_command,
     select_category,
 )
+from helm_longctx.tasks.entry_data import digest_own_files, fetch_command
 from helm_longctx.tasks.registry import OURS, unknown_entry
 from helm_longctx.tasks.stored_entry import scenario_arguments
 

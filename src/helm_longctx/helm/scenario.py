@@ -22,7 +22,8 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import settings_with_tokenizer
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import Entry, fetch_command
+from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.entry_data import fetch_command
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.methods.registry import METHODS
 from helm_longctx.tasks.registry import benchmark_of

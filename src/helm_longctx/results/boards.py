@@ -33,7 +33,7 @@ from helm_longctx.results.statistics.intervals import (
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
-from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.lengths import length_label, parse_length, sort_lengths
 from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
@@ -271,9 +271,7 @@ class Board:
     @cached_property
     def lengths(self) -> list[int | None]:
         """All lengths with a score, ascending."""
-        return sorted(
-            {key.length for key in self.scores}, key=lambda length: length or 0
-        )
+        return sort_lengths(key.length for key in self.scores)
 
     @cached_property
     def columns(self) -> list[str]:

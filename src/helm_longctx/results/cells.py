@@ -66,7 +66,7 @@ from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.results.statistics.ranking import Correlation, Rank
 from helm_longctx.runs.files import STATES
 from helm_longctx.runs.shown_models import ShownModel
-from helm_longctx.tasks.entry import fetch_line
+from helm_longctx.tasks.entry_data import fetch_line
 from helm_longctx.tasks.metric_names import KEY_LOGPROB, MEAN_LOGPROB, SCORE_NAMES
 from helm_longctx.tasks.request_settings import LONGPPL, PERPLEXITIES, PERPLEXITY
 from helm_longctx.tasks.task import UNREAD

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from helm_longctx.documents.numbers import format_amount
 from helm_longctx.errors import list_first
-from helm_longctx.tasks.entry import Entry, digest_own_files
+from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.entry_data import digest_own_files
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.metric_names import FAILURES, GENERATED_DATA
 from helm_longctx.tasks.task import PLAIN, Task

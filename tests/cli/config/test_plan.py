@@ -22,7 +22,7 @@ from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models.baselines import lexical
 from helm_longctx.models.endpoints.files import add_entries, find_entries
 from helm_longctx.run_settings import TIMEOUT, TRIES, find_credentials, settings_in_use
-from helm_longctx.tasks.entry import digest_own_files
+from helm_longctx.tasks.entry_data import digest_own_files
 from helm_longctx.tasks.task import Task
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, serve_tokens
 from tests.models.endpoints.scripted import CHAT, TEXT, Route, Scripted, scripted

@@ -47,6 +47,7 @@ class EchoServer:
     Attributes:
         bodies: the bodies of the requests with a log-probability.
         answered: the prompts of the requests without one.
+        url: the address, while the server answers.
     """
 
     def __init__(
@@ -90,12 +91,14 @@ class EchoServer:
             def log_message(self, format: str, *arguments: Any) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._handler = Handler
         self._serving = ExitStack()
-        self._serving.enter_context(serve_in_thread(self._http))
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
     def __enter__(self) -> EchoServer:
+        """Serve, and set the address."""
+        http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler)
+        address = self._serving.enter_context(serve_in_thread(http))
+        self.url = f"{address}/v1"
         return self
 
     def __exit__(self, *error: object) -> None:

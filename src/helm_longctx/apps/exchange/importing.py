@@ -46,7 +46,8 @@ from helm_longctx.runs.prompts import (
 )
 from helm_longctx.runs.records import make_records, write_run
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import MOST_REPEATS, Entry, digest_own_files
+from helm_longctx.tasks.entry import MOST_REPEATS, Entry
+from helm_longctx.tasks.entry_data import digest_own_files
 from helm_longctx.tasks.lengths import length_label
 from helm_longctx.tasks.outputs import (
     PACKED,

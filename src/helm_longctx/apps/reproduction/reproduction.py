@@ -36,7 +36,8 @@ from helm_longctx.results.statistics.level import SIGNIFICANCE
 from helm_longctx.results.statistics.power import detectable_from
 from helm_longctx.runs.shown_models import Setup, ShownModel
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.entry import OF_PROMPTS, Entry, fetch_line, parse_entry
+from helm_longctx.tasks.entry import OF_PROMPTS, Entry, parse_entry
+from helm_longctx.tasks.entry_data import fetch_line
 from helm_longctx.tasks.publications import NO_REASONING, Protocol, Reported
 from helm_longctx.tasks.registry import find_protocols
 from helm_longctx.tasks.request_settings import Sampling
