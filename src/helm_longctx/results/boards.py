@@ -33,7 +33,7 @@ from helm_longctx.results.statistics.intervals import (
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import group_name
-from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.lengths import length_label, parse_length, sort_lengths
 from helm_longctx.tasks.metric_names import SCORE_NAMES
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
@@ -53,16 +53,6 @@ class ScoreKey(NamedTuple):
     part: str
     length: int | None
     context: str = "full"
-
-
-def _name_key(
-    model: str,
-    part: str,
-    length: int | None,
-    context: str,
-) -> ScoreKey:
-    """Return a key for a look-up, for which the model's name is enough."""
-    return ScoreKey(cast(ShownModel, model), part, length, context)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +159,9 @@ class Board:
         context: str = "full",
     ) -> Result | None:
         """Return the result of a part, whose `caveats` say why it has no score, or None if the part was not run."""
-        return self.results.get(_name_key(model, part, length, context))
+        # The model's name is enough for a look-up.
+        key = ScoreKey(cast(ShownModel, model), part, length, context)
+        return self.results.get(key)
 
     @cached_property
     def _scores_by_judge(self) -> Mapping[ScoreKey, Sequence[Result]]:
@@ -271,9 +263,7 @@ class Board:
     @cached_property
     def lengths(self) -> list[int | None]:
         """All lengths with a score, ascending."""
-        return sorted(
-            {key.length for key in self.scores}, key=lambda length: length or 0
-        )
+        return sort_lengths(key.length for key in self.scores)
 
     @cached_property
     def columns(self) -> list[str]:

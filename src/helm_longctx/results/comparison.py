@@ -47,6 +47,7 @@ from helm_longctx.results.statistics.ranking import (
 )
 from helm_longctx.runs.scores import Score
 from helm_longctx.runs.shown_models import ShownModel
+from helm_longctx.tasks.lengths import sort_lengths
 from helm_longctx.tasks.metric_names import nearest_depth
 
 _Part = TypeVar("_Part", str, int)
@@ -791,7 +792,7 @@ class SharedTable(_SharedAnswers):
         for cell, weight in self._weights:
             if weight:
                 lengths.add(cell.length)
-        for length in sorted(lengths, key=lambda length: length or 0):
+        for length in sort_lengths(lengths):
             parts[label(length)] = {}
         for pairing in pairings:
             if pairing.by in ("all", "length") and pairing.part in parts:

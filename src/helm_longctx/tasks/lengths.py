@@ -67,6 +67,11 @@ def parse_length(value: str | int, where: str = "length") -> int:
     return int(number)
 
 
+def sort_lengths(lengths: Iterable[int | None]) -> list[int | None]:
+    """Return lengths in order, each once. None, of a benchmark without lengths, is the first."""
+    return sorted(set(lengths), key=lambda length: length or 0)
+
+
 def length_label(length: int) -> str:
     """Return the shortest notation of a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
     if length == 512:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -24,7 +24,11 @@ from helm_longctx.errors import InputError
 from helm_longctx.results.boards import category_results
 from helm_longctx.results.reading import Result, published_results, read_results
 from helm_longctx.results.statistics.level import LEVEL_TEXT
-from helm_longctx.results.statistics.ranking import Correlation, spearman
+from helm_longctx.results.statistics.ranking import (
+    Correlation,
+    correlate_pairs,
+    spearman,
+)
 from helm_longctx.results.suite import suite_folder
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.lengths import length_label, parse_length
@@ -41,8 +45,8 @@ _FEWEST_MODELS = 5
 _CLOSE = 0.01
 """Largest difference from a printed correlation (of two digits) of one that is equal to it."""
 
-ScoresByModel = Mapping[str, Mapping[str, float]]
-"""For each task or run entry the models' scores."""
+ScoreColumns = Mapping[str, Sequence[float]]
+"""For each task or run entry the scores of the models, in the same order; NaN for a missing one."""
 
 
 def correlations(
@@ -85,7 +89,10 @@ def correlations(
             f"correlations: models={models!r} chooses {len(names)} models with scores"
             f" at {_label(tokens)}, and a correlation needs {_FEWEST_MODELS}"
         )
-    correlations_of_rows = _correlate(scores)
+    correlations_of_rows = {}
+    for pair, rho in correlate_pairs(scores).items():
+        if rho.n >= _FEWEST_MODELS:
+            correlations_of_rows[pair] = rho
     printed = []
     for row in chosen.correlations():
         if row.length == tokens:
@@ -105,7 +112,7 @@ def correlations(
             f"The {len(correlations_of_rows) - len(of_entries)} pairs with a single"
             " task are in the file of --json."
         )
-    comparisons = [compare(row, scores) for row in printed]
+    comparisons = [_compare(row, scores) for row in printed]
     if comparisons:
         _print_comparisons(comparisons, titles)
     if json_path:
@@ -142,8 +149,8 @@ def _read_scores(
     results: Sequence[Result],
     length: int | None,
     models: str,
-) -> tuple[dict[str, dict[str, float]], list[str]]:
-    """Return the scores of the chosen models by run entry and task, and the models' names."""
+) -> tuple[ScoreColumns, list[str]]:
+    """Return the scores of the chosen models, and the models' names."""
     scores: dict[str, dict[str, float]] = {}
     names: dict[str, None] = {}
     for result in (*category_results(results, benchmark), *results):
@@ -153,7 +160,10 @@ def _read_scores(
             continue
         names[result.model] = None
         scores.setdefault(result.part, {})[result.model] = result.interval.mean
-    return scores, list(names)
+    columns = {}
+    for part, by_model in scores.items():
+        columns[part] = [by_model.get(name, math.nan) for name in names]
+    return columns, list(names)
 
 
 def _is_chosen(benchmark: Benchmark, result: Result, models: str) -> bool:
@@ -169,31 +179,12 @@ def _is_chosen(benchmark: Benchmark, result: Result, models: str) -> bool:
     return any(fnmatchcase(result.model, f"*{pattern}") for pattern in patterns)
 
 
-def _correlate_rows(
-    one: Mapping[str, float], other: Mapping[str, float]
-) -> Correlation:
-    """Return the correlation of two rows of scores over the models that both have."""
-    shared = [model for model in one if model in other]
-    return spearman(
-        [one[model] for model in shared], [other[model] for model in shared]
-    )
-
-
-def _correlate(scores: ScoresByModel) -> dict[tuple[str, str], Correlation]:
-    """Return the correlations of all pairs of rows that share enough models."""
-    correlations = {}
-    for one, other in combinations(scores, 2):
-        if len(scores[one].keys() & scores[other].keys()) >= _FEWEST_MODELS:
-            correlations[one, other] = _correlate_rows(scores[one], scores[other])
-    return correlations
-
-
-def compare(row: PrintedCorrelation, scores: ScoresByModel) -> dict[str, Any]:
+def _compare(row: PrintedCorrelation, scores: ScoreColumns) -> dict[str, Any]:
     """Return a printed correlation with ours, and whether they are equal to the printed digits."""
     rhos = []
     for column in row.columns:
         if row.row in scores and column in scores:
-            rhos.append(_correlate_rows(scores[row.row], scores[column]).rho)
+            rhos.append(spearman(scores[row.row], scores[column]).rho)
     if len(rhos) == len(row.columns):
         ours = fmean(rhos)
     else:

@@ -44,7 +44,7 @@ from helm_longctx.results.cells import score_cell, unread_share
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.level import LEVEL_TEXT
 from helm_longctx.tasks.benchmark import Benchmark
-from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.lengths import parse_length, sort_lengths
 from helm_longctx.tasks.outputs import Output, OutputReader, OutputScore, RunOrScore
 from helm_longctx.tasks.publications import Published
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -85,9 +85,7 @@ def wide_tables(boards: Iterable[Board]) -> Iterator[_Wide]:
     for board in boards:
         # Models and tasks whose requests all failed have a row, too.
         models = dict.fromkeys((*board.models, *(key.model for key in board.results)))
-        lengths = sorted(
-            {key.length for key in board.results}, key=lambda length: length or 0
-        )
+        lengths = sort_lengths(key.length for key in board.results)
         for context in ("full", "none"):
             for length in lengths:
                 parts = board.table_parts(models, length, context)

@@ -11,6 +11,7 @@ from helm_longctx.apps.gate.folder import BASE, CANDIDATE, GateFolder
 from helm_longctx.results.boards import label
 from helm_longctx.runs.scores import Score, read_scored_records
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import sort_lengths
 from helm_longctx.tasks.sample import RecordKey
 
 EQUAL = 1e-9
@@ -163,7 +164,7 @@ def agreements(
             lengths[pair.base.length].append(pair)
             orders[f"{BASE if pair.is_base_first else CANDIDATE} first"].append(pair)
     by_length = []
-    for length in sorted(lengths, key=lambda length: length or 0):
+    for length in sort_lengths(lengths):
         by_length.append(_agreement(part_name(length), lengths[length]))
     return by_length, [_agreement(order, orders[order]) for order in sorted(orders)]
 

@@ -32,6 +32,7 @@ from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spending import Limit
 from helm_longctx.runner.spool import RunSpools
 from helm_longctx.runs.journal import Shard
+from helm_longctx.tasks.lengths import sort_lengths
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def plan_lengths(samples: Iterable[TaskSample], goal: Goal) -> list[LengthPlan]:
     level = level_of_look((1,), ONE_SIDED)
     outcomes = changed_outcomes(goal.noise)
     plans = []
-    for length in sorted(lengths, key=lambda length: length or 0):
+    for length in sort_lengths(lengths):
         tasks = lengths[length]
         sizes = [task.clusters for task in tasks]
         cells = tuple(zip(_weigh(tasks), sizes, strict=True))

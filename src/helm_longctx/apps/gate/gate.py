@@ -33,6 +33,7 @@ from helm_longctx.results.statistics.noninferiority import (
 from helm_longctx.runs.files import read_json, reading
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import sort_lengths
 
 ALL = "all"
 ANSWERS = "answers"
@@ -229,7 +230,7 @@ def _split(table: SharedTable) -> dict[str, list[int]]:
             name = next(name for name, percents in DEPTHS.items() if depth in percents)
             depths[name].append(index)
     parts = {}
-    for length in sorted(lengths, key=lambda length: length or 0):
+    for length in sort_lengths(lengths):
         parts[part_name(length)] = lengths[length]
     if len(parts) > 1:
         parts[ALL] = list(range(len(table.items)))

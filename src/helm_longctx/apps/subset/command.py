@@ -35,7 +35,7 @@ from helm_longctx.results.suite import suite_folder
 from helm_longctx.runs.shown_models import ShownModel
 from helm_longctx.tasks.answer import Usage
 from helm_longctx.tasks.benchmark import Benchmark, Category
-from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.lengths import length_label, sort_lengths
 from helm_longctx.tasks.registry import find_benchmark
 from helm_longctx.tasks.task import Settings, Task
 from helm_longctx.writing import write_json, write_output
@@ -462,7 +462,7 @@ def _arrange(
         scores[cell.model, key, cell.length] = cell.interval.mean
         if key in keys:
             used.add(cell.length)
-    lengths = sorted(used, key=lambda length: length or 0)
+    lengths = sort_lengths(used)
     table = np.full((len(models), len(keys), len(lengths)), math.nan)
     for index, model in enumerate(models):
         for row_index, key in enumerate(keys):
