@@ -48,10 +48,10 @@ def _read_texts() -> Mapping[str, str]:
 
 def _fill(name: str, **values: object) -> Spec:
     """Return a part of plots.yaml with values in the place of `$name`."""
-    texts = {key: json.dumps(value) for key, value in values.items()}
-    filled: Spec = json.loads(
-        _PLACEHOLDER.sub(lambda match: texts[match[1]], _read_texts()[name])
-    )
+    pieces = _PLACEHOLDER.split(_read_texts()[name])
+    # Every second piece is the name of a value.
+    pieces[1::2] = [json.dumps(values[key]) for key in pieces[1::2]]
+    filled: Spec = json.loads("".join(pieces))
     return filled
 
 
@@ -329,6 +329,35 @@ def frontier(amount: str) -> Spec:
     """
     title = f"{amount} per question"
     return {**_BASE, **_fill("frontier", amount=amount, title=title, axis=_AXIS)}
+
+
+def judge_panel(
+    title: str,
+    *,
+    smallest: float,
+    largest: float,
+    rows: Sequence[str],
+    judges: Sequence[str],
+    height: int,
+) -> Spec:
+    """Return a panel of a plot of judges: a row for each measure, with a point and an interval for each judge.
+
+    Points have `panel`, `row`, `judge`, `value`, `low`, `high`, and `expected`, where a line is drawn. A mark without a
+    value is left out, because Vega cannot place it.
+
+    Args:
+        smallest, largest: the ends of the axis.
+        height: in pixels.
+    """
+    axis = {"domain": [smallest, largest], "nice": False}
+    return _fill(
+        "judge_panel",
+        title=title,
+        scale=axis,
+        rows=rows,
+        judges=judges,
+        height=height,
+    )
 
 
 def over_time() -> Spec:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,7 @@ from helm_longctx.apps.judge_checks.tables import (
     table_interval,
     weighted_kappas,
 )
+from helm_longctx.documents.plots import Spec, judge_panel
 from helm_longctx.results.statistics.comparison import Comparison, compare_pairs, holm
 from helm_longctx.results.statistics.intervals import Interval, mean_interval
 from helm_longctx.tasks.judge_scores import (
@@ -449,8 +450,6 @@ def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
     yield _measure("score varies", interval, 0.0, interval.n, about)
 
 
-_Spec = dict[str, Any]
-
 _KINDS = "Score by kind of answer"
 _PANELS = {
     0.0: "Biases and variation (perfect: 0)",
@@ -461,9 +460,9 @@ _PANELS = {
 _STEP = 18
 
 
-def plot_judges(rows: pd.DataFrame) -> _Spec:
+def plot_judges(rows: pd.DataFrame) -> Spec:
     """Return the plot of all judges as a Vega-Lite specification with its data."""
-    points: list[_Spec] = []
+    points: list[Spec] = []
     for judge, of_judge in rows.groupby("judge", sort=False):
         # Without the number of verdicts, missing points would have no explanation.
         label = f"{judge}: {(of_judge['state'] == 'judged').sum()} of {len(of_judge)} judged"
@@ -507,61 +506,21 @@ def _point(
     low: float = math.nan,
     high: float = math.nan,
     expected: float = math.nan,
-) -> _Spec:
+) -> Spec:
     numbers = {"value": value, "low": low, "high": high, "expected": expected}
-    row_of_plot: _Spec = {"row": row}
+    row_of_plot: Spec = {"row": row}
     for name, number in numbers.items():
         # JSON has no NaN.
         row_of_plot[name] = None if math.isnan(number) else float(number)
     return row_of_plot
 
 
-def _panel(title: str, smallest: int, points: list[_Spec]) -> _Spec:
-    most = max([1, *(point["value"] or 0 for point in points)])
-    x = {
-        "type": "quantitative",
-        "title": None,
-        "scale": {"domain": [smallest, most], "nice": False},
-    }
-    rows = list(dict.fromkeys(point["row"] for point in points))
-    axis = {"grid": True, "labelLimit": 300}
-    y = {
-        "field": "row",
-        "type": "nominal",
-        "title": None,
-        "sort": None,
-        "axis": axis,
-        "scale": {"domain": rows},
-    }
-    # Without these domains, Vega draws a figure of infinite size if no judge has a score.
-    judges = {"domain": list(dict.fromkeys(point["judge"] for point in points))}
-    judge = {"field": "judge", "type": "nominal", "sort": None, "scale": judges}
-    legend = {"orient": "bottom", "columns": 1, "title": None, "labelLimit": 500}
-    of_judge = {"yOffset": judge, "color": {**judge, "legend": legend}}
-    mark = {"type": "point", "filled": True, "size": 55}
-    tick = {"type": "tick", "thickness": 2, "color": "black"}
-    return {
-        "title": title,
-        "transform": [{"filter": {"field": "panel", "equal": title}}],
-        **{"width": 300, "height": _STEP * len(points)},
-        "layer": [
-            {"mark": "rule", "encoding": {"x": {"datum": 0}}},
-            _layer(
-                "low",
-                {"type": "rule"},
-                {"x": x, "x2": {"field": "high"}, "y": y, **of_judge},
-            ),
-            _layer("value", mark, {"x": x, "y": y, **of_judge}),
-            _layer("expected", tick, {"x": x, "y": y}),
-        ],
-    }
-
-
-def _layer(field: str, mark: _Spec, encoding: _Spec) -> _Spec:
-    """Return a layer of marks at a field. Marks without the field are left out, because Vega cannot place them."""
-    encoding = {**encoding, "x": {**encoding["x"], "field": field}}
-    return {
-        "transform": [{"filter": f"isValid(datum.{field})"}],
-        "mark": mark,
-        "encoding": encoding,
-    }
+def _panel(title: str, smallest: int, points: list[Spec]) -> Spec:
+    return judge_panel(
+        title,
+        smallest=smallest,
+        largest=max([1, *(point["value"] or 0 for point in points)]),
+        rows=list(dict.fromkeys(point["row"] for point in points)),
+        judges=list(dict.fromkeys(point["judge"] for point in points)),
+        height=_STEP * len(points),
+    )

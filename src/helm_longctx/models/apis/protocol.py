@@ -37,6 +37,9 @@ _ERROR_HEAD = 1000
 _PIECE = 1 << 20
 """Characters that are hashed at once."""
 
+_SHORT = 1 << 10
+"""Characters of a text that is hashed together with its size. A longer text would be copied."""
+
 
 def turns(request: Request) -> list[dict[str, Any]]:
     """Return the messages of a chat. A prompt that comes with them is the last user turn."""
@@ -114,6 +117,9 @@ def _update(sha: Any, value: Any) -> None:
             _update(sha, item)
         return
     text = str(value)
+    if len(text) <= _SHORT:
+        sha.update(f"{len(text)}\0{text}".encode("utf-8", "surrogatepass"))
+        return
     sha.update(f"{len(text)}\0".encode())
     for start in range(0, len(text), _PIECE):
         sha.update(text[start : start + _PIECE].encode("utf-8", "surrogatepass"))
