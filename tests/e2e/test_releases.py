@@ -184,6 +184,7 @@ def test_mistakes(command: Command, name: str, told: str) -> None:
     assert command.err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_report_has_all_published_numbers_over_time(
     command: Command, root: Path
 ) -> None:

@@ -375,6 +375,7 @@ def test_a_trial_with_fewer_questions_and_another_model(
         )
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_report_has_reported_rows_beside_ours(command: Command, root: Path) -> None:
     """The report shows own and reported numbers of a protocol as columns, and no other protocol's numbers among them."""
     protocol = "openai mrcr v2 8-needle 4k-8k"

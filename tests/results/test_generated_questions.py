@@ -157,6 +157,7 @@ def test_reproduce_on_generated_questions_never_agrees(command: Command) -> None
     assert "agrees" not in command.out.lower()
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_every_place_says_that_questions_are_generated(command: Command) -> None:
     """Each table, page and export marks the scores with the reason, and names our generator as the source."""
     make_suite(command)

@@ -154,6 +154,7 @@ def test_bounds_within_the_interval_are_not_shown(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_scores_without_known_errors_stand_beside_the_published_ones(
     tmp_path: Path,
 ) -> None:

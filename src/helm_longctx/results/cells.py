@@ -603,11 +603,6 @@ def caveat_kinds(caveats: Iterable[Caveat]) -> str:
     return ", ".join(dict.fromkeys(caveat.brief for caveat in caveats))
 
 
-def own_first(board: Board, models: Iterable[ShownModel]) -> list[ShownModel]:
-    """Return the models in the same order, the user's own first."""
-    return sorted(models, key=lambda model: model in board.published_models)
-
-
 def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
     """Return the models that plots show, best first: the user's own, and then the best published ones."""
     own = []

@@ -111,6 +111,7 @@ def test_a_suite_without_scores_is_an_error(tmp_path: Path, published: bool) -> 
     assert not (tmp_path / "site").exists()
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_benchmarks_are_in_one_order_with_short_names(tmp_path: Path) -> None:
     """HELMET is first, only benchmarks of the suite have pages, and folders with the same name are shown with their paths."""
     entries = ["lv_eval:length=16k", "helmet_recall:task=json_kv,length=8k"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -291,8 +292,9 @@ class ChatTokenizer:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))
 
 
+@cache
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Return a small tokenizer of GPT's kind."""
+    """Return a small tokenizer of GPT's kind. What is found out about it is found out once."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizers()["byte_level"],
         clean_up_tokenization_spaces=False,

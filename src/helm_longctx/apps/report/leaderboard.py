@@ -33,7 +33,6 @@ from helm_longctx.results.cells import (
     SHOWN,
     caveat_kinds,
     model_cell,
-    own_first,
     plot_row,
     rank_cell,
     score_cell,
@@ -535,7 +534,9 @@ def first_models(board: Board) -> dict[str, bool]:
     ranked = []
     for score in board.ranking(length, board.main_part(length)):
         ranked.append(score.model)
-    every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
+    models = dict.fromkeys([*ranked, *board.competitors])
+    # The user's own come first.
+    every = sorted(models, key=board.published_models.__contains__)
     own = []
     for model in every:
         if model in board.own_models:
