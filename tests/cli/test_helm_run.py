@@ -52,6 +52,8 @@ def problems(command: str) -> list[str]:
         (f"{GOOD} --runner-class-name Runner", "--runner-class-name 'Runner' is not a runner"),
         ("-c run_specs/helmet_8k.conf", "--conf-paths 'run_specs/helmet_8k.conf': No such file or directory; helm-longctx"),
         ("-r helmet_recall:length=8k,model=longctx/null,stop=newline", "HELM refuses stop='newline': Unknown value: newline"),
+        ("-r helmet_recall:length=8k,model=longctx/null,stop=newline,increase_max_tokens=more", "HELM refuses stop='newline': Unknown"),
+        ("-r helmet_recall:length=8k,model=longctx/null,increase_max_tokens=more,stop=newline", "HELM refuses increase_max_tokens='more': "),
         (f"{GOOD} -c broken.conf", "--conf-paths 'broken.conf' is not a file of run entries: "),
         ("-c wrong.conf", "helmet_recall: unknown argument lenght='8k'"),
     ],

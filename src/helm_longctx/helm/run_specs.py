@@ -100,15 +100,16 @@ def check_own_entry(written: WrittenEntry) -> Entry:
     own = {key: value for key, value in arguments.items() if key not in RUN_EXPANDERS}
     entry = check_entry(OURS[name], name, own)
     spec = make_entry_spec(entry)
-    for key in arguments.keys() - own.keys() - {"model", "model_deployment"}:
+    for key, text in arguments.items():
+        if key in own or key in ("model", "model_deployment"):
+            continue
         try:
-            value = parse_object_spec(f"{name}:{key}={arguments[key]}").args[
-                key
-            ]  # a number, if it is one to HELM
+            # A number, if it is one to HELM.
+            value = parse_object_spec(f"{name}:{key}={text}").args[key]
             spec = RUN_EXPANDERS[key](value).expand(spec)[0]
         except Exception as error:  # each expander raises its own
             raise InputError(
-                f"{name}: HELM refuses {key}={shorten(arguments[key])}: {describe_error(error)}",
+                f"{name}: HELM refuses {key}={shorten(text)}: {describe_error(error)}",
                 argument=key,
             ) from None
     check_drawing(entry.settings.request.sampling, spec.adapter_spec)

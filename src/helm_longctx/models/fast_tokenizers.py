@@ -102,9 +102,9 @@ class FastTokenizer:
             tokens, skip_special_tokens=skip_special_tokens
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Encode as the tokenizer of transformers does."""
-        return self._whole(*args, **kwargs)
+    def __call__(self, text: Any, **options: Any) -> Any:
+        """Encode a text or a list of texts as the tokenizer of transformers does."""
+        return self._whole(text, **options)
 
 
 def read_fast_tokenizer(

@@ -55,16 +55,6 @@ class ScoreKey(NamedTuple):
     context: str = "full"
 
 
-def _name_key(
-    model: str,
-    part: str,
-    length: int | None,
-    context: str,
-) -> ScoreKey:
-    """Return a key for a look-up, for which the model's name is enough."""
-    return ScoreKey(cast(ShownModel, model), part, length, context)
-
-
 @dataclass(frozen=True, eq=False)
 class Board:
     """All results of a benchmark, or of one set of the user's questions.
@@ -169,7 +159,9 @@ class Board:
         context: str = "full",
     ) -> Result | None:
         """Return the result of a part, whose `caveats` say why it has no score, or None if the part was not run."""
-        return self.results.get(_name_key(model, part, length, context))
+        # The model's name is enough for a look-up.
+        key = ScoreKey(cast(ShownModel, model), part, length, context)
+        return self.results.get(key)
 
     @cached_property
     def _scores_by_judge(self) -> Mapping[ScoreKey, Sequence[Result]]:
@@ -271,7 +263,8 @@ class Board:
     @cached_property
     def lengths(self) -> list[int | None]:
         """All lengths with a score, ascending."""
-        return sort_lengths(key.length for key in self.scores)
+        # A generator would make a call for each of thousands of scores.
+        return sort_lengths({key.length for key in self.scores})
 
     @cached_property
     def columns(self) -> list[str]:

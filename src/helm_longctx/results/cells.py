@@ -25,10 +25,10 @@ from helm_longctx.documents.numbers import (
     add_mark,
     format_amount,
     format_decimals,
+    format_ends,
     format_interval,
     format_p_statement,
     format_percent,
-    format_range,
 )
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import describe_all, describe_count
@@ -603,11 +603,6 @@ def caveat_kinds(caveats: Iterable[Caveat]) -> str:
     return ", ".join(dict.fromkeys(caveat.brief for caveat in caveats))
 
 
-def own_first(board: Board, models: Iterable[ShownModel]) -> list[ShownModel]:
-    """Return the models in the same order, the user's own first."""
-    return sorted(models, key=lambda model: model in board.published_models)
-
-
 def shown_models(ranking: Sequence[Result]) -> list[ShownModel]:
     """Return the models that plots show, best first: the user's own, and then the best published ones."""
     own = []
@@ -661,7 +656,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
         tag = "caveats"
     elif interval.mean == best:
         tag = "best"
-    ends = format_range(interval.low, interval.high)
+    ends = format_ends(interval)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 
@@ -672,7 +667,7 @@ def rho_cell(correlation: Correlation) -> Cell:
     return Cell(
         format_decimals(correlation.rho),
         correlation.rho,
-        format_range(correlation.low, correlation.high, format_decimals),
+        format_ends(correlation, format_decimals),
         note=format_p_statement(correlation.p_value),
     )
 

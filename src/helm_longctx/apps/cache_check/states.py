@@ -240,14 +240,15 @@ class Server:
 
 def find_cached(body: Mapping[str, Any]) -> int | None:
     """Return the tokens of the prompt that the server says it read from its cache, or None if it does not say it."""
-    fields = (
-        ("usage", "prompt_tokens_details", "cached_tokens"),  # OpenAI, vLLM, SGLang
-        ("usage", "cached_tokens"),
-        ("timings", "cache_n"),  # llama.cpp
-        ("tokens_cached",),
+    values = (
+        # OpenAI, vLLM, SGLang
+        find_nested(body, "usage", "prompt_tokens_details", "cached_tokens"),
+        find_nested(body, "usage", "cached_tokens"),
+        # llama.cpp
+        find_nested(body, "timings", "cache_n"),
+        find_nested(body, "tokens_cached"),
     )
-    for names in fields:
-        value = find_nested(body, *names)
+    for value in values:
         if isinstance(value, int):
             return value
     return None

@@ -21,8 +21,8 @@ from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
     format_count,
+    format_ends,
     format_percent,
-    format_range,
     format_signed_percent,
     format_tenths,
 )
@@ -33,7 +33,6 @@ from helm_longctx.results.cells import (
     SHOWN,
     caveat_kinds,
     model_cell,
-    own_first,
     plot_row,
     rank_cell,
     score_cell,
@@ -116,7 +115,7 @@ def _answer(
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
     whose = "of your models" if own else "of the published models"
-    score = f"{_score_text(best)} ({LEVEL_TEXT} interval {format_range(best.interval.low, best.interval.high)})"
+    score = f"{_score_text(best)} ({LEVEL_TEXT} interval {format_ends(best.interval)})"
     if len(compared) > 1:
         verdict = (
             f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."
@@ -535,7 +534,9 @@ def first_models(board: Board) -> dict[str, bool]:
     ranked = []
     for score in board.ranking(length, board.main_part(length)):
         ranked.append(score.model)
-    every = own_first(board, dict.fromkeys([*ranked, *board.competitors]))
+    models = dict.fromkeys([*ranked, *board.competitors])
+    # The user's own come first.
+    every = sorted(models, key=board.published_models.__contains__)
     own = []
     for model in every:
         if model in board.own_models:
