@@ -34,7 +34,7 @@ from helm_longctx.config.shared import (
 )
 from helm_longctx.data.root import DataRoot
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import MARK, add_mark, format_percent, format_range
+from helm_longctx.documents.numbers import MARK, add_mark, format_ends, format_percent
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, describe_count, is_format_error
@@ -381,7 +381,7 @@ def _show_score(score: Result | None, has_ends: bool) -> str:
     interval = score.interval
     text = add_mark(format_percent(interval.mean), score.caveats)
     if has_ends:
-        text += f" ({format_range(interval.low, interval.high)})"
+        text += f" ({format_ends(interval)})"
     return text
 
 

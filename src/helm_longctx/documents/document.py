@@ -30,8 +30,8 @@ from helm_longctx.documents.numbers import (
     Bounded,
     add_in_brackets,
     add_mark,
+    format_ends,
     format_percent,
-    format_range,
 )
 from helm_longctx.errors import InputError
 from helm_longctx.writing import replace_page, replacing
@@ -100,7 +100,7 @@ def interval_cell(
     """
     if interval is None:
         return Cell(DASH, note=missing)
-    ends = format_range(interval.low, interval.high, show)
+    ends = format_ends(interval, show)
     return number_cell(
         interval.mean, show, ends, note=missing if math.isnan(interval.mean) else ""
     )

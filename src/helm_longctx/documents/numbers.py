@@ -25,12 +25,8 @@ _TEX = {
 }
 
 
-class Bounded(Protocol):
-    """A number with the ends of its interval. Ends that are not known are NaN."""
-
-    @property
-    def mean(self) -> float:
-        """The number."""
+class _HasEnds(Protocol):
+    """An interval. Ends that are not known are NaN."""
 
     @property
     def low(self) -> float:
@@ -39,6 +35,14 @@ class Bounded(Protocol):
     @property
     def high(self) -> float:
         """The upper end."""
+
+
+class Bounded(_HasEnds, Protocol):
+    """A number with its interval."""
+
+    @property
+    def mean(self) -> float:
+        """The number."""
 
 
 def drop_nan(value: float) -> float | None:
@@ -79,6 +83,13 @@ def format_range(
     return f"{start}–{end}"
 
 
+def format_ends(
+    interval: _HasEnds, show: Callable[[float], str] = format_percent
+) -> str:
+    """Return the range of an interval. See `format_range`."""
+    return format_range(interval.low, interval.high, show)
+
+
 def format_interval(
     interval: Bounded,
     show: Callable[[float], str] = format_percent,
@@ -87,7 +98,7 @@ def format_interval(
     """Return a mean such as `54.2 (45.1–63.3)`, or only `54.2` if its interval is not known."""
     return add_in_brackets(
         add_mark(show(interval.mean), is_marked),
-        format_range(interval.low, interval.high, show),
+        format_ends(interval, show),
     )
 
 

@@ -263,7 +263,8 @@ class Board:
     @cached_property
     def lengths(self) -> list[int | None]:
         """All lengths with a score, ascending."""
-        return sort_lengths(key.length for key in self.scores)
+        # A generator would make a call for each of thousands of scores.
+        return sort_lengths({key.length for key in self.scores})
 
     @cached_property
     def columns(self) -> list[str]:

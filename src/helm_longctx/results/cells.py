@@ -25,10 +25,10 @@ from helm_longctx.documents.numbers import (
     add_mark,
     format_amount,
     format_decimals,
+    format_ends,
     format_interval,
     format_p_statement,
     format_percent,
-    format_range,
 )
 from helm_longctx.documents.terminal import print_blocks
 from helm_longctx.errors import describe_all, describe_count
@@ -656,7 +656,7 @@ def score_cell(result: Result | None, best: float | None = None) -> Cell:
         tag = "caveats"
     elif interval.mean == best:
         tag = "best"
-    ends = format_range(interval.low, interval.high)
+    ends = format_ends(interval)
     return Cell(text, interval.mean, ends, "; ".join(notes), tag=tag)
 
 
@@ -667,7 +667,7 @@ def rho_cell(correlation: Correlation) -> Cell:
     return Cell(
         format_decimals(correlation.rho),
         correlation.rho,
-        format_range(correlation.low, correlation.high, format_decimals),
+        format_ends(correlation, format_decimals),
         note=format_p_statement(correlation.p_value),
     )
 

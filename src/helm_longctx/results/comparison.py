@@ -13,9 +13,9 @@ from urllib.parse import quote
 import numpy as np
 
 from helm_longctx.documents.numbers import (
+    format_ends,
     format_p_statement,
     format_percent,
-    format_range,
     format_signed_percent,
 )
 from helm_longctx.errors import InputError, list_choices, list_first, shorten
@@ -133,7 +133,7 @@ def describe_pair(one: ShownModel, other: ShownModel, decision: Decision) -> str
     names = f"{show_model(one)} is {outcome} {show_model(other)}"
     if decision.is_left_to_failures:
         names = f"{show_model(one)} and {show_model(other)}: {FAILURES_DECIDE}"
-    difference = f"{format_signed_percent(effect.mean)}, {format_range(effect.low, effect.high, format_signed_percent)}"
+    difference = f"{format_signed_percent(effect.mean)}, {format_ends(effect, format_signed_percent)}"
     failures = describe_failures(
         show_model(one), show_model(other), decision.comparison
     )
@@ -160,7 +160,7 @@ def describe_failures(one: str, other: str, comparison: Comparison) -> str:
     for name, bound in (("wrong", failures.as_wrong), ("right", failures.as_right)):
         bounds.append(
             f"failures as {name} {format_signed_percent(bound.effect.mean)},"
-            f" {format_range(bound.effect.low, bound.effect.high, format_signed_percent)}"
+            f" {format_ends(bound.effect, format_signed_percent)}"
         )
     return "; ".join([shares, *bounds])
 

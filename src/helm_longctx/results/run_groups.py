@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from helm_longctx.documents.document import Table, text_table
 from helm_longctx.documents.numbers import (
     format_amount,
+    format_ends,
     format_p,
     format_percent,
-    format_range,
     format_share,
     format_signed_percent,
 )
@@ -437,7 +437,7 @@ def describe_group_difference(comparison: RecipeComparison) -> str:
     difference = format_signed_percent(comparison.difference)
     if not comparison.is_known:
         return difference
-    return f"{difference} ({format_range(comparison.low, comparison.high, format_signed_percent)})"
+    return f"{difference} ({format_ends(comparison, format_signed_percent)})"
 
 
 def _describe_need(comparison: RecipeComparison) -> str:

@@ -108,7 +108,8 @@ def ask_all(
             asking.progress.show(engine.in_flight, engine.longest)
     except BaseException as error:
         asking.sender.stop()
-        # What is in flight is paid for, and its threads write the answers to the journal. A second Ctrl-C ends the wait.
+        # What is in flight is paid for, and its threads write the answers to the journal. In a process of the user a
+        # second Ctrl-C ends the wait.
         engine.settle()
         if isinstance(error, InputError):
             raise InputError(f"{error}; {asking.journal.summary()}") from error

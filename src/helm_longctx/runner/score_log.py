@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from helm_longctx.documents.numbers import MARK, format_percent, format_range
+from helm_longctx.documents.numbers import MARK, format_ends, format_percent
 from helm_longctx.errors import InputError
 from helm_longctx.helm_log import helm_log
 from helm_longctx.results.comparability import GENERATED, SHARES, describe
@@ -45,7 +45,7 @@ def _row(run: Path) -> str:
         [result.clusters_of() for result in scored],
     )
     text = format_percent(mean.mean) if scored else "none"
-    ends = format_range(mean.low, mean.high) if scored else ""
+    ends = format_ends(mean) if scored else ""
     generated = []
     for result in results:
         generated += [caveat for caveat in result.caveats if caveat.kind == GENERATED]

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from helm_longctx.documents.numbers import format_percent, format_range
+from helm_longctx.documents.numbers import format_ends, format_percent
 from helm_longctx.errors import InputError
 from helm_longctx.helm_api import RunSpec
 from helm_longctx.helm_log import helm_log
@@ -39,7 +39,7 @@ class Stop:
     def __str__(self) -> str:
         interval = self.verdict.interval
         mean = format_percent(interval.mean)
-        ends = format_range(interval.low, interval.high)
+        ends = format_ends(interval)
         entry = self.specs[0].scenario_spec.args.get("entry", self.specs[0].name)
         return (
             f"{entry}: {self.verdict}: {mean} ({ends}) after {self.instances} instances"

@@ -70,6 +70,18 @@ def answer_by(chance: Callable[[AskedBlock], float], random: Random) -> Ask:
     ]
 
 
+def note_tokens(ask: Ask, sent: list[int]) -> Ask:
+    """Return a function that asks, and adds the tokens of each prompt to a list."""
+
+    def ask_and_note(blocks: Sequence[AskedBlock]) -> list[Answered]:
+        every = ask(blocks)
+        for answered in every:
+            sent.extend(reply.sent for reply in answered.replies)
+        return every
+
+    return ask_and_note
+
+
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
 def test_servers_are_found_out(server: Server) -> None:
     """A certificate of 1m tokens names the effective length, and what the server does, in 4 of 5 cases."""
@@ -107,9 +119,10 @@ def test_a_loss_is_decided_for_models_with_any_score(score: float, loss: float) 
             lambda block: score - loss * (block.length == CLAIM),
             Random(f"{score} {loss} {seed}"),
         )
-        record = record_of(ask, replace(DESIGN, seed=1000 * seed))
-        scores.append(record["holds"])
-        largest = max(largest, record["prompt_tokens"])
+        sent = list[int]()
+        outcome = run(replace(DESIGN, seed=1000 * seed), note_tokens(ask, sent))
+        scores.append(outcome.holds)
+        largest = max(largest, sum(sent))
     assert scores.count(loss == 0) >= 7
     assert scores.count(loss != 0) <= 1
     assert largest <= LARGEST_TOKENS
@@ -428,9 +441,7 @@ def test_a_model_whose_wrong_answers_fail_gets_no_certificate() -> None:
             for block in blocks
         ]
 
-    outcomes = [
-        record_of(ask, replace(DESIGN, seed=1000 * seed))["holds"] for seed in range(10)
-    ]
+    outcomes = [run(replace(DESIGN, seed=1000 * seed), ask).holds for seed in range(10)]
     assert True not in outcomes
 
 
@@ -598,17 +609,12 @@ def _leaves(data: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def test_a_kind_with_little_above_the_floor_cannot_be_measured() -> None:
     """A search for words that has a third of a kind at 4k, and keeps a part of it, gets no certificate; a model with half can."""
+    design = replace(DESIGN, claim=8192)
+    count = 0
     for seed in range(8):
-        record = record_of(
-            answer_by(lambda block: 0.3, Random(seed)), replace(DESIGN, claim=8192)
-        )
-        assert (record["stands_on"], record["holds"]) == ([], None)
-    counts = [
-        len(
-            record_of(
-                answer_by(lambda block: 0.5, Random(seed)), replace(DESIGN, claim=8192)
-            )["stands_on"]
-        )
-        for seed in range(8)
-    ]
-    assert sum(counts) >= 38
+        third = run(design, answer_by(lambda block: 0.3, Random(seed)))
+        assert third.search.measurable_kinds == []
+        assert third.holds is None
+        half = run(design, answer_by(lambda block: 0.5, Random(seed)))
+        count += len(half.search.measurable_kinds)
+    assert count >= 38

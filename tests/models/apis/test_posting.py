@@ -67,6 +67,33 @@ def test_headers() -> None:
     assert others == [first, first]
 
 
+def test_a_query_of_the_package() -> None:
+    """What a package adds to an address, as Azure's clients do with a version, is in each request."""
+    paths = []
+
+    class Handler(JsonHandler):
+        def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
+            self.read_body()
+            paths.append(self.path)
+            self.send_json(200, {})
+
+    class VersionedClient(OpenAIClient):
+        def make_library(self, **options: Any) -> Any:
+            return super().make_library(**options, default_query={"version": "2"})
+
+    with serve_handler(Handler) as url:
+        client = VersionedClient(BlackHoleCacheConfig(), base_url=url)
+        for path in ("/chat/completions", "/responses"):
+            for _ in range(2):
+                client._post_content(f"{url}{path}", b"{}")
+    assert paths == [
+        "/v1/chat/completions?version=2",
+        "/v1/chat/completions?version=2",
+        "/v1/responses?version=2",
+        "/v1/responses?version=2",
+    ]
+
+
 def test_a_cookie_is_sent_back() -> None:
     """A cookie with which a load balancer names a server comes back to it."""
     seen = []

@@ -18,7 +18,7 @@ from helm_longctx.config.shared import (
     complete_suite,
 )
 from helm_longctx.documents.document import text_table
-from helm_longctx.documents.numbers import format_decimals, format_range
+from helm_longctx.documents.numbers import format_decimals, format_ends
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
 from helm_longctx.results.boards import category_results
@@ -206,7 +206,7 @@ def _print_correlations(
 ) -> None:
     rows = []
     for (one, other), correlation in correlations.items():
-        ends = format_range(correlation.low, correlation.high, format_decimals)
+        ends = format_ends(correlation, format_decimals)
         rows.append(
             (
                 titles[one],

@@ -24,8 +24,8 @@ from helm_longctx.documents.numbers import (
     add_in_brackets,
     format_count,
     format_decimals,
+    format_ends,
     format_p_statement,
-    format_range,
 )
 from helm_longctx.documents.plots import matrix, mirror, property_scatter, scatter
 from helm_longctx.results.boards import OVERALL, Board, label, show_model
@@ -549,7 +549,7 @@ def _judged_plot(
     for one, other in combinations(metrics, 2):
         correlation = judged.over_answers(one, other)
         if not math.isnan(correlation.rho):
-            ends = format_range(correlation.low, correlation.high, format_decimals)
+            ends = format_ends(correlation, format_decimals)
             rho = add_in_brackets(format_decimals(correlation.rho), ends)
             text = f"rho = {rho}, n = {correlation.n}"
             rows.append({"row": one, "column": other, "label": text})

@@ -26,7 +26,7 @@ from helm_longctx.apps.exchange.export import (
     task_results,
 )
 from helm_longctx.data.yaml_files import dump_yaml
-from helm_longctx.documents.numbers import format_amount, format_range
+from helm_longctx.documents.numbers import format_amount, format_ends
 from helm_longctx.environment import require_modules
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
@@ -328,7 +328,7 @@ def write_eval_results(
                 interval = result.interval
                 made = (result.run.path / STATS).stat().st_mtime
                 date = datetime.fromtimestamp(made, timezone.utc)
-                ends = format_range(interval.low, interval.high)
+                ends = format_ends(interval)
                 notes = [f"{LEVEL_TEXT} interval {ends}, n={interval.n}"]
                 share = unread_share(result)
                 if share:

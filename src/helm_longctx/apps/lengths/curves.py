@@ -19,8 +19,8 @@ from helm_longctx.documents.document import (
 from helm_longctx.documents.numbers import (
     DASH,
     MARK,
+    format_ends,
     format_percent,
-    format_range,
     format_share,
 )
 from helm_longctx.documents.plots import curves, depth_maps, heat_tables
@@ -148,7 +148,7 @@ def _sweep_table(
         )
         longest = DASH if effective is None else there[effective]
         note = f"possible at {LEVEL_TEXT}: {possible}"
-        ends = f"{LEVEL_TEXT} interval {format_range(loss.low, loss.high)}"
+        ends = f"{LEVEL_TEXT} interval {format_ends(loss)}"
         row = [
             model_cell(board, model),
             *(score_cell(levels.get(level)) for level in there),
@@ -505,7 +505,7 @@ def _changes(board: Board, scores: Mapping[int, Result], caveats: str) -> list[C
     notes = [] if longest else ["no length"]
     if labels:
         notes.append(f"possible at {LEVEL_TEXT}: {', '.join(labels)}")
-    ends = f"{LEVEL_TEXT} interval {format_range(loss.low, loss.high)}"
+    ends = f"{LEVEL_TEXT} interval {format_ends(loss)}"
     return [
         number_cell(loss.mean, note=ends, caveats=caveats),
         number_cell(longest, lambda _: text, "", "; ".join(notes), caveats),

@@ -31,7 +31,7 @@ from helm_longctx.documents.numbers import (
     add_in_brackets,
     format_count,
     format_decimals,
-    format_range,
+    format_ends,
     format_signed_decimals,
     one_line,
 )
@@ -401,7 +401,7 @@ def _answer(pooled: _PooledRanking, order: Sequence[str]) -> HeadlineAnswer:
     agreement = pooled.pooling.agreement(pooled.means)
     text = "A rank correlation with the means needs three models."
     if not math.isnan(agreement.rho):
-        ends = format_range(agreement.low, agreement.high, format_decimals)
+        ends = format_ends(agreement, format_decimals)
         rho = add_in_brackets(
             format_decimals(agreement.rho), ends and f"{LEVEL_TEXT} interval {ends}"
         )

@@ -21,8 +21,8 @@ from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
     format_count,
+    format_ends,
     format_percent,
-    format_range,
     format_signed_percent,
     format_tenths,
 )
@@ -115,7 +115,7 @@ def _answer(
         return _floor_answer(question, board, ranking, floors)
     best = compared[0]
     whose = "of your models" if own else "of the published models"
-    score = f"{_score_text(best)} ({LEVEL_TEXT} interval {format_range(best.interval.low, best.interval.high)})"
+    score = f"{_score_text(best)} ({LEVEL_TEXT} interval {format_ends(best.interval)})"
     if len(compared) > 1:
         verdict = (
             f"{show_model(best.model)} has the highest {what}{where} {whose}: {score}."

@@ -20,7 +20,7 @@ from helm_longctx.apps.reproduction.reproduction import (
     published_interval,
 )
 from helm_longctx.documents.document import Table, text_table
-from helm_longctx.documents.numbers import format_range
+from helm_longctx.documents.numbers import format_ends
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError, bad_argument, list_first
 from helm_longctx.results.reading import Result, read_results
@@ -194,7 +194,7 @@ def _table(
 def _ends(interval: Interval) -> tuple[str, str]:
     if math.isnan(interval.low):
         return "not known", "not known"
-    return format_range(interval.low, interval.high), f"{interval.n:,}"
+    return format_ends(interval), f"{interval.n:,}"
 
 
 def _known_effort(deployment: str) -> str | None:
@@ -300,7 +300,7 @@ def _print_release_comparison(
                 continue
             verdict = judge_agreement(own, row, protocol, _known_effort(own.deployment))
             value = f"{100 * own.interval.mean:.{digits}f}"
-            ends = format_range(own.interval.low, own.interval.high)
+            ends = format_ends(own.interval)
             shown.append((value, ends, verdict.kind, verdict.text))
         why = f"Not run: {obstacle or 'the suite lacks its runs'}."
         effort = row.effort or "not stated"

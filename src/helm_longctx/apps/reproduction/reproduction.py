@@ -19,7 +19,7 @@ from helm_longctx.documents.document import (
     Table,
     text_columns,
 )
-from helm_longctx.documents.numbers import MARK, add_mark, format_percent, format_range
+from helm_longctx.documents.numbers import MARK, add_mark, format_ends, format_percent
 from helm_longctx.documents.plots import over_time
 from helm_longctx.results.boards import Board, mean_of_results, show_model
 from helm_longctx.results.comparability import GENERATED, describe
@@ -521,13 +521,13 @@ def _make_section(
         for measurement in measurements:
             interval = measurement.interval
             tag = "caveats" if measurement.reasons else ""
-            ends = format_range(interval.low, interval.high) or "unknown"
+            ends = format_ends(interval) or "unknown"
             text = add_mark(format_percent(interval.mean), measurement.reasons)
             note = "; ".join(measurement.reasons)
             measured[measurement.model] = Cell(text, interval.mean, ends, note, tag=tag)
         for row in protocol.rows:
             interval = published_interval(row, protocol, measurements)
-            ends = format_range(interval.low, interval.high) or "unknown"
+            ends = format_ends(interval) or "unknown"
             note = f"{row.origin}. {row.source.settings}".strip()
             reported[row.label] = Cell(row.number_text, interval.mean, ends, note)
         point = Cell(protocol.point or protocol.title)

@@ -23,7 +23,7 @@ from helm_longctx.config.shared import (
     fill_registries,
 )
 from helm_longctx.documents.document import text_table
-from helm_longctx.documents.numbers import format_range
+from helm_longctx.documents.numbers import format_ends
 from helm_longctx.documents.terminal import print_table
 from helm_longctx.errors import InputError
 from helm_longctx.models.apis.prices import find_prices
@@ -632,9 +632,7 @@ def _print(proposal: _Proposal, dollars: _Price | None) -> None:
             whole = proposal.cost(price, whole=True)
             print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
     for name, check in proposal.checks.items():
-        interval = (
-            f"{check.rho:.3f} ({format_range(check.low, check.high, '{:.3f}'.format)})"
-        )
+        interval = f"{check.rho:.3f} ({format_ends(check, '{:.3f}'.format)})"
         print(
             f"Agreement with the ranking by {name}: {interval}, on {check.n} models"
             " that the search did not use"

@@ -1,8 +1,8 @@
 """Sends bodies as a provider's package sends them, without its work for each request.
 
 A package takes several times as long to make a request as its HTTP client takes to send it. So it makes only the first
-one. The others have the same headers and limits, and the same HTTP client sends them. What is no answer goes through
-the package again, which makes an error of it as of its own requests.
+one to each address. The others have the same address as it made it, the same headers and limits, and the same HTTP
+client sends them. What is no answer goes through the package again, which makes an error of it as of its own requests.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class _Model(NamedTuple):
     """A request of a package's client, after which others are made."""
 
     library: Any
+    url: Any
     headers: list[Header]
     timeout: Any
 
@@ -43,8 +44,7 @@ class Poster:
     def __init__(self, http: Any, http_client: Any):
         self._http: Any = http
         self._http_client = http_client
-        self._model: _Model | None = None
-        self._urls: dict[str, Any] = {}
+        self._models: dict[str, _Model] = {}
 
     def post(self, library: Any, url: str, content: bytes) -> bytes:
         """Return the content of the reply to a body.
@@ -55,11 +55,11 @@ class Poster:
         Raises:
             Exception: of the package; there is no answer.
         """
-        model = self._model
+        model = self._models.get(url)
         if model is None or model.library is not library:
             return self._post_with_package(library, url, content, Exchange())
         try:
-            response = self._http_client.send(self._make_request(model, url, content))
+            response = self._http_client.send(self._make_request(model, content))
         except Exception as error:  # the package wraps all of them
             exchange = Exchange(outcome=error)
         else:
@@ -68,16 +68,14 @@ class Poster:
             exchange = Exchange(outcome=self._copy_response(response))
         return self._post_with_package(library, url, content, exchange)
 
-    def _make_request(self, model: _Model, url: str, content: bytes) -> Any:
-        if url not in self._urls:
-            self._urls[url] = self._http.URL(url)
+    def _make_request(self, model: _Model, content: bytes) -> Any:
         # With cookies of the server the client makes a request, which takes three times as long.
         make = self._http.Request
         if self._http_client.cookies:
             make = self._http_client.build_request
         return make(
             "POST",
-            self._urls[url],
+            model.url,
             content=content,
             headers=model.headers,
             extensions={"timeout": model.timeout},
@@ -97,7 +95,12 @@ class Poster:
             for name, value in exchange.headers:
                 if name.lower() not in _OF_ONE_REQUEST:
                     headers.append((name, value))
-            self._model = _Model(library, headers, exchange.timeout)
+            self._models[url] = _Model(
+                library=library,
+                url=exchange.url,
+                headers=headers,
+                timeout=exchange.timeout,
+            )
         return bytes(response.content)
 
     def _copy_response(self, response: Any) -> Any:

@@ -15,11 +15,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from random import uniform
 from threading import Event
 from typing import Any
 
 from helm.common.key_value_store import request_to_key
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_result,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
 
 from helm_longctx.data.download import retry_after
 from helm_longctx.errors import InputError, NotKeptError
@@ -352,10 +359,7 @@ def _is_rate_limit(attempt: Attempt) -> bool:
 
 
 _LONGEST_WAIT = 80.0
-"""Largest number of seconds between two attempts, without the random part."""
-
-_MOST_DOUBLINGS = 60
-"""A larger power would be no number."""
+"""Largest number of seconds between two attempts."""
 
 
 @dataclass(frozen=True)
@@ -371,13 +375,6 @@ class Retries:
     tries: int
     first_wait: float
     takes_any_reply: bool = False
-
-    def draw_wait(self, number: int) -> float:
-        """Return the seconds between an attempt, counted from 1, and the next one. A part of them is random."""
-        growth = 2.0 ** min(number - 1, _MOST_DOUBLINGS)
-        return min(self.first_wait * growth, _LONGEST_WAIT) + uniform(
-            0.0, self.first_wait
-        )
 
     def may_help(self, attempt: Attempt) -> bool:
         """Return whether the request of an attempt may succeed if it is sent again."""
@@ -433,7 +430,16 @@ class Sender:
         self._stopped = Event()
         self._has_answered = False
         self._rate_limits = 0
-        self._retries = retries
+        self._attempts = Retrying(
+            stop=stop_after_attempt(retries.tries),
+            wait=wait_exponential(retries.first_wait, _LONGEST_WAIT)
+            + wait_random(0, retries.first_wait),
+            sleep=self._sleep,
+            retry=retry_if_result(retries.may_help),
+            before_sleep=self._log_limit,
+            # After the last attempt the failure is the result, instead of tenacity's own error.
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+        )
 
     def __call__(self, request: Request) -> Attempt:
         """Send a request, again if it fails temporarily, and return the last attempt.
@@ -442,15 +448,7 @@ class Sender:
             InputError: a client got bad input.
             CancelledError: `stop` was called, or nobody waits for the call any more.
         """
-        attempt = self._attempt(request)
-        for number in range(1, self._retries.tries):
-            if not self._retries.may_help(attempt):
-                break
-            seconds = self._retries.draw_wait(number)
-            self._log_limit(attempt, seconds)
-            self._sleep(seconds)
-            attempt = self._attempt(request)
-        return attempt
+        return self._attempts(self._attempt, request)
 
     def stop(self) -> None:
         """Send no further requests, including those that wait for their next attempt."""
@@ -467,16 +465,18 @@ class Sender:
         while not self.is_stopped and (left := end - time.monotonic()) > 0:
             self._stopped.wait(min(left, TICK))
 
-    def _log_limit(self, attempt: Attempt, seconds: float) -> None:
+    def _log_limit(self, state: RetryCallState) -> None:
         """Log rate limits of a server: the first, second, fourth and so on, so that the log stays short."""
-        if not _is_rate_limit(attempt):
+        if state.outcome is None or state.next_action is None:
+            return
+        if not _is_rate_limit(state.outcome.result()):
             return
         self._rate_limits += 1
         if self._rate_limits.bit_count() == 1:
             server = self._address or "the server"
             helm_log.warning(
                 f"rate limit (status 429), number {self._rate_limits} from {server};"
-                f" the request is sent again in {seconds:.0f} seconds"
+                f" the request is sent again in {state.next_action.sleep:.0f} seconds"
             )
 
     def _attempt(self, request: Request) -> Attempt:

@@ -67,11 +67,13 @@ class Exchange:
 
     Attributes:
         outcome: the response or the error that the transport gives at once. None if the request is to be sent.
-        headers: the headers of the request, once it has reached the transport.
+        url: the address of the request, once it has reached the transport.
+        headers: its headers.
         timeout: its limits for each step, in seconds.
     """
 
     outcome: Any = None
+    url: Any = None
     headers: list[Header] | None = None
     timeout: Any = None
 
@@ -155,6 +157,7 @@ class Transport:
             if exchange.outcome is not None:
                 return exchange.outcome
             if exchange.headers is None:
+                exchange.url = request.url
                 exchange.headers = list(request.headers.raw)
                 exchange.timeout = request.extensions.get("timeout", {})
         url = str(request.url)

@@ -15,6 +15,7 @@ from helm_longctx.documents.numbers import (
     MARK,
     add_mark,
     format_decimals,
+    format_ends,
     format_percent,
     format_range,
 )
@@ -154,7 +155,7 @@ def make_cell(
     has_ends = not math.isnan(interval.high - interval.low)
     if has_ends:
         digits = None if is_share else 4
-        ends = format_range(interval.low, interval.high, lambda end: _text(end, digits))
+        ends = format_ends(interval, lambda end: _text(end, digits))
         about.append(f"{LEVEL_TEXT} interval: {ends}")
     about += notes
     if caveats:
