@@ -228,6 +228,9 @@ def _work_and_end(session: pytest.Session, connection: Connection, number: int) 
         _separate(session.config, number)
         _run_tests(session, connection)
         status = 0
+    except KeyboardInterrupt:
+        # Ctrl-C also interrupts the parent, which says so.
+        pass
     except BaseException:
         session.config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
         traceback.print_exc()
@@ -295,11 +298,15 @@ class _Sender:
         nodeid: str,
         location: tuple[str, int, str] | None,
     ) -> None:
-        """Send a warning, whose source and whose own class another process may not be able to read."""
-        text = f"{warning_message.category.__name__}: {warning_message.message}"
+        """Send a warning without what another process may not be able to read: its source, and a class of its own."""
+        category = warning_message.category
+        text = str(warning_message.message)
+        if category.__module__ != "builtins":
+            text = f"{category.__name__}: {text}"
+            category = UserWarning
         portable = warnings.WarningMessage(
-            message=UserWarning(text),
-            category=UserWarning,
+            message=category(text),
+            category=category,
             filename=warning_message.filename,
             lineno=warning_message.lineno,
         )
