@@ -19,7 +19,9 @@ class _IndentedLog(logging.LoggerAdapter):  # type: ignore[type-arg]
         self._depth = 0
 
     def process(
-        self, msg: Any, kwargs: MutableMapping[str, Any]
+        self,
+        msg: Any,
+        kwargs: MutableMapping[str, Any],
     ) -> tuple[str, MutableMapping[str, Any]]:
         """Return the indented message."""
         return "  " * self._depth + str(msg), kwargs

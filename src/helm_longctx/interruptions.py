@@ -68,7 +68,8 @@ def seconds_to_settle() -> float:
 
 @contextmanager
 def stoppable(
-    summary: Callable[[], str] | None = None, unwinds: bool = True
+    summary: Callable[[], str] | None = None,
+    unwinds: bool = True,
 ) -> Iterator[None]:
     """Make Ctrl-C and SIGTERM print one line and end the process with status 130 or 143.
 

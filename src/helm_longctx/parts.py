@@ -36,7 +36,9 @@ _log = logging.getLogger(__name__)
 
 
 def load_plugins(
-    group: str, noun: str, check: Callable[[Any], _Value]
+    group: str,
+    noun: str,
+    check: Callable[[Any], _Value],
 ) -> Iterator[_Value]:
     """Yield the records of other packages, sorted by the names of their entry points.
 
@@ -70,7 +72,9 @@ def import_user_module(name: str) -> ModuleType:
 
 
 def leave_out_faulty(
-    noun: str, where: str, load: Callable[[], _Value]
+    noun: str,
+    where: str,
+    load: Callable[[], _Value],
 ) -> _Value | None:
     """Return what a function loads, with its prints on standard error; None, after a warning, if it fails."""
     try:
@@ -92,7 +96,9 @@ def leave_out_faulty(
 
 
 def check_fields(
-    record: object, kind: type, names: Mapping[str, Any] | None = None
+    record: object,
+    kind: type,
+    names: Mapping[str, Any] | None = None,
 ) -> None:
     """Raise an `InputError` if an object is no record of a class, or a field does not have its type.
 

@@ -234,7 +234,9 @@ def _run(
 
 
 def _print_end(
-    config: Mapping[str, Any], output_path: Path, local: Mapping[str, Any] | None
+    config: Mapping[str, Any],
+    output_path: Path,
+    local: Mapping[str, Any] | None,
 ) -> None:
     """Print the scores in a table, and in three lines what they teach, the report, and the command for a model."""
     suite = config["suite"]
@@ -317,7 +319,9 @@ class _Row(NamedTuple):
 
 
 def _find_scores(
-    models: Sequence[str], entries: Mapping[str, str], boards: Sequence[Board]
+    models: Sequence[str],
+    entries: Mapping[str, str],
+    boards: Sequence[Board],
 ) -> list[_Row]:
     """Return a row for each entry."""
     from helm_longctx.helm.run_specs import check_own_entry
@@ -458,7 +462,9 @@ def write_questions(
 
 
 def _make_conversations(
-    passages: Sequence[_Passage], tokens: int, rng: Random
+    passages: Sequence[_Passage],
+    tokens: int,
+    rng: Random,
 ) -> Iterator[dict[str, Any]]:
     """Yield conversations: the user sends passages, each with a question, and at last asks again about one of them."""
     passages = [passage for passage in passages if len(passage.questions) > 1]
@@ -494,7 +500,9 @@ def _exchange(passage: _Passage) -> tuple[str, str]:
 
 
 def _make_demonstrations(
-    passages: Sequence[_Passage], tokens: int, rng: Random
+    passages: Sequence[_Passage],
+    tokens: int,
+    rng: Random,
 ) -> Iterator[dict[str, Any]]:
     """Yield questions for the label of a text, a random number for its topic, after a context of labelled texts."""
     topics = list(dict.fromkeys(passage.topic for passage in passages))
@@ -535,7 +543,9 @@ _KINDS: Mapping[
 
 
 def _fill(
-    tokens: int, items: Iterable[Any], text_of: Callable[[Any], str]
+    tokens: int,
+    items: Iterable[Any],
+    text_of: Callable[[Any], str],
 ) -> list[Any]:
     """Return the first items whose texts together have at most this number of tokens."""
     chosen = []

@@ -75,7 +75,9 @@ class _Draft:
 
 
 def plan_entries(
-    config: RunConfig, models: Sequence[ConfiguredModel], root: DataRoot
+    config: RunConfig,
+    models: Sequence[ConfiguredModel],
+    root: DataRoot,
 ) -> list[PlannedEntry]:
     """Return the run entries of a configuration, each once.
 
@@ -144,7 +146,9 @@ def _combine_tasks(config: RunConfig, tasks: Sequence[EntryText]) -> Iterator[_D
 
 
 def _add_arguments(
-    config: RunConfig, draft: _Draft, allowed: Collection[str]
+    config: RunConfig,
+    draft: _Draft,
+    allowed: Collection[str],
 ) -> _Draft:
     """Return the draft with those of the configuration's arguments that are allowed and that it lacks."""
     shared = {}
@@ -177,7 +181,8 @@ def _add_lengths(config: RunConfig, draft: _Draft) -> Iterator[_Draft]:
 
 
 def _combine_protocols(
-    config: RunConfig, protocols: Sequence[BenchmarkProtocol]
+    config: RunConfig,
+    protocols: Sequence[BenchmarkProtocol],
 ) -> Iterator[_Draft]:
     """Yield the entries of protocols. The configuration's arguments replace the protocols' own."""
     for number, reported in enumerate(protocols):
@@ -223,7 +228,9 @@ def _add_retries(config: RunConfig, drafts: Iterable[_Draft]) -> Iterator[_Draft
 
 
 def _add_models(
-    config: RunConfig, draft: _Draft, models: Sequence[ConfiguredModel]
+    config: RunConfig,
+    draft: _Draft,
+    models: Sequence[ConfiguredModel],
 ) -> Iterator[_Draft]:
     """Yield an entry as it is for all models without a sampling, and one for each model with a sampling."""
     if draft.model:

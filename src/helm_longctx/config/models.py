@@ -449,7 +449,9 @@ def _ask(model: Endpoint, key: str | None = None) -> HelmFiles:
 
 
 def _entries(
-    model: Endpoint, endpoint: probe.ProbedEndpoint, tokenizer: Tokenizer | None
+    model: Endpoint,
+    endpoint: probe.ProbedEndpoint,
+    tokenizer: Tokenizer | None,
 ) -> HelmFiles:
     files = make_entries(endpoint, model.name, tokenizer)
     arguments = files[DEPLOYMENTS]["client_spec"]["args"]

@@ -120,7 +120,8 @@ def _kind(annotation: Any) -> type:
 
 
 def _find_settings(
-    section: type[ConfigSection], path: tuple[str, ...] = ()
+    section: type[ConfigSection],
+    path: tuple[str, ...] = (),
 ) -> Iterator[_Setting]:
     for name, info in section.model_fields.items():
         forms = (datum for datum in info.metadata if isinstance(datum, OnCommandLine))
@@ -145,7 +146,8 @@ SETTINGS = {setting.parameter: setting for setting in _find_settings(RunConfig)}
 
 
 def takes_options(
-    names: Sequence[str] = (), **helps: str
+    names: Sequence[str] = (),
+    **helps: str,
 ) -> Callable[[_Command], _Command]:
     """Give a command options of a configuration, whose values it gets in `**options`.
 

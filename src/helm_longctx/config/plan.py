@@ -141,7 +141,8 @@ def _list_named_models(entries: Sequence[PlannedEntry]) -> list[ConfiguredModel]
 
 
 def _sort_by_model(
-    specs: Sequence[RunSpec], local_models: Sequence[str]
+    specs: Sequence[RunSpec],
+    local_models: Sequence[str],
 ) -> list[RunSpec]:
     """Sort runs so that the weights of one model after the other are in memory. HELM's order alternates between models."""
     order = {name: number for number, name in enumerate(local_models)}
@@ -155,7 +156,8 @@ def _list_deployments(specs: Sequence[RunSpec]) -> list[str]:
 
 
 def make_runner(
-    config: RunConfig, strategy: Strategy | None = None
+    config: RunConfig,
+    strategy: Strategy | None = None,
 ) -> LongContextRunner:
     """Return the runner for a configuration. The runner skips complete runs.
 
@@ -175,7 +177,9 @@ def make_runner(
 
 
 def _make_specs(
-    config: RunConfig, entries: Sequence[PlannedEntry], names: Sequence[str]
+    config: RunConfig,
+    entries: Sequence[PlannedEntry],
+    names: Sequence[str],
 ) -> list[RunSpec]:
     """Return the run specs of entries, for the model that an entry names or for each of the named models."""
     specs: list[RunSpec] = []
@@ -204,7 +208,9 @@ def _make_specs(
 
 
 def _run_command(
-    config: RunConfig, entries: Sequence[str], models: Sequence[str]
+    config: RunConfig,
+    entries: Sequence[str],
+    models: Sequence[str],
 ) -> str:
     variables = {}
     for name, value in list_limits(config).items():

@@ -100,7 +100,9 @@ class OnCommandLine:
     """
 
     def __init__(
-        self, *names: str, many: Literal["", "commas", "repeated", "pairs"] = ""
+        self,
+        *names: str,
+        many: Literal["", "commas", "repeated", "pairs"] = "",
     ):
         self.names = names
         self.many = many

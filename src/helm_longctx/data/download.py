@@ -345,7 +345,9 @@ def copy_stream(stream: ResumingStream, out: BinaryIO, folder: Path) -> None:
 
 
 def retry(
-    function: Callable[..., _Result], *arguments: object, **named: object
+    function: Callable[..., _Result],
+    *arguments: object,
+    **named: object,
 ) -> _Result:
     """Call a function, and call it again after growing waits as long as its errors look temporary."""
     from tenacity import (

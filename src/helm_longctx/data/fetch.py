@@ -34,7 +34,9 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
 
 
 def find_lacking(
-    sources: Iterable[Source], root: DataRoot, command: str
+    sources: Iterable[Source],
+    root: DataRoot,
+    command: str,
 ) -> dict[str, InputError]:
     """Do what `ensure` does, but go on after a failure. Return the error of each file that is missing, by its path."""
     groups: dict[object, list[Source]] = {}
@@ -52,7 +54,8 @@ def find_lacking(
 
 
 def describe_files(
-    sources: Iterable[Source], root: DataRoot
+    sources: Iterable[Source],
+    root: DataRoot,
 ) -> dict[str, dict[str, Any]]:
     """Return size, SHA-256 and origin of each file of sources that is there, by its path under the data root.
 

@@ -732,7 +732,9 @@ def complete_commit(repo: str, digits: str, kind: Kind = "dataset") -> str:
 
 
 def list_files(
-    repo: str, revision: str | None = None, kind: Kind = "dataset"
+    repo: str,
+    revision: str | None = None,
+    kind: Kind = "dataset",
 ) -> tuple[str, list[str]]:
     """Ask the hub for the commit of a revision, by default the latest one, and for the names of its files, sorted.
 
@@ -832,7 +834,9 @@ def _open_on_hub(
 
 
 def _first_row(
-    file: BinaryIO, name: str, columns: tuple[str, ...] | None = None
+    file: BinaryIO,
+    name: str,
+    columns: tuple[str, ...] | None = None,
 ) -> Mapping[str, Any]:
     """Return the first row of a file. Of a parquet file, the end and the first pages of the columns are read."""
     if not name.endswith(_PARQUET):
@@ -1015,7 +1019,8 @@ def _write_rows(
 
 
 def _read_files(
-    paths: Iterable[Path], columns: Sequence[str] | None
+    paths: Iterable[Path],
+    columns: Sequence[str] | None,
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of files of a split: parquet files, JSON lines, or arrays of rows in JSON."""
     for path in paths:

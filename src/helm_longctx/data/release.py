@@ -217,7 +217,9 @@ def _first_members(release: Release) -> Mapping[str, bytes]:
 
 
 def _fetch_archive(
-    release: Release, wanted: Mapping[str, str], part: Path
+    release: Release,
+    wanted: Mapping[str, str],
+    part: Path,
 ) -> dict[str, Provenance]:
     """Stream the archive, write the wanted files under `part`, and return the provenance of each by its path."""
     from huggingface_hub import get_token

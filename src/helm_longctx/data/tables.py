@@ -12,7 +12,9 @@ _ROWS_AT_ONCE = 4
 
 
 def read_csv(
-    path: Path, columns: Sequence[str], at_once: int = _ROWS_AT_ONCE
+    path: Path,
+    columns: Sequence[str],
+    at_once: int = _ROWS_AT_ONCE,
 ) -> Iterator[dict[str, str]]:
     """Yield the rows of a file in UTF-8. Raises an `InputError` if a row has no text in one of these columns."""
     import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it

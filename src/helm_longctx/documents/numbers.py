@@ -69,7 +69,9 @@ _SIGNS = ("+", "-", "−")
 
 
 def format_range(
-    low: float, high: float, show: Callable[[float], str] = format_percent
+    low: float,
+    high: float,
+    show: Callable[[float], str] = format_percent,
 ) -> str:
     """Return the range of an interval, such as `86.1–100.0` or `-3.0 to +1.5`. It is empty if its ends are not known."""
     if math.isnan(high - low):
@@ -84,7 +86,8 @@ def format_range(
 
 
 def format_ends(
-    interval: _HasEnds, show: Callable[[float], str] = format_percent
+    interval: _HasEnds,
+    show: Callable[[float], str] = format_percent,
 ) -> str:
     """Return the range of an interval. See `format_range`."""
     return format_range(interval.low, interval.high, show)

@@ -208,7 +208,9 @@ def _read_options(arguments: Mapping[str, Any], given: Sequence[GivenModel]) -> 
 
 
 def _make_runs(
-    options: Options, given: Sequence[GivenModel], resume: bool | str
+    options: Options,
+    given: Sequence[GivenModel],
+    resume: bool | str,
 ) -> EvaluationResult:
     """Make the runs, and return their results."""
     import helm_longctx.plugin  # noqa: F401 - what it registers once stays registered

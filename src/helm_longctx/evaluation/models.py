@@ -152,7 +152,10 @@ def _is_engine(model: Any) -> bool:
 
 
 def _describe_engine(
-    model: Any, name: str | None, tokenizer: Any, batch_size: int | None
+    model: Any,
+    name: str | None,
+    tokenizer: Any,
+    batch_size: int | None,
 ) -> GivenModel:
     engine = Engine.find(model)
     batch = batch_size or _BATCH
@@ -173,7 +176,10 @@ def _describe_engine(
 
 
 def _describe_conversation(
-    model: Any, name: str | None, tokenizer: Any, batch_size: int | None
+    model: Any,
+    name: str | None,
+    tokenizer: Any,
+    batch_size: int | None,
 ) -> GivenModel:
     if batch_size:
         raise bad_argument(
@@ -199,7 +205,10 @@ def _describe_conversation(
 
 
 def _describe_callable(
-    model: Any, name: str | None, tokenizer: Any, batch_size: int | None
+    model: Any,
+    name: str | None,
+    tokenizer: Any,
+    batch_size: int | None,
 ) -> GivenModel:
     is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
         type(model).__call__
@@ -391,7 +400,9 @@ class AskObjects(Strategy):
     """
 
     def __init__(
-        self, identities: Mapping[str, Mapping[str, Any]], resumes: bool | str
+        self,
+        identities: Mapping[str, Mapping[str, Any]],
+        resumes: bool | str,
     ):
         self._identities = identities
         self._resumes = resumes

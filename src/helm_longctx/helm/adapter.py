@@ -295,7 +295,9 @@ def _first_turn(messages: Sequence[Message]) -> int:
 
 
 def _each(
-    function: Callable[[_Item], _Result], items: list[_Item], workers: int
+    function: Callable[[_Item], _Result],
+    items: list[_Item],
+    workers: int,
 ) -> list[_Result]:
     if workers < 2:
         return [function(item) for item in items]

@@ -19,7 +19,8 @@ class JudgeAnnotator(Annotator):
 
 
 def check_annotators(
-    specs: Iterable[AnnotatorSpec], credentials: Mapping[str, Any]
+    specs: Iterable[AnnotatorSpec],
+    credentials: Mapping[str, Any],
 ) -> None:
     """Check a run's judges before anything is sent, or raise an `InputError`."""
     for spec in specs:

@@ -171,7 +171,10 @@ def make_run_specs(
 
 
 def expand_checked_entry(
-    entry: str, models: Sequence[str], most: int, output_path: Path
+    entry: str,
+    models: Sequence[str],
+    most: int,
+    output_path: Path,
 ) -> list[RunSpec]:
     """Make the run specs of a checked run entry, as `make_run_specs` does.
 
@@ -190,7 +193,10 @@ def _make_run_entry(text: str) -> RunEntry:
 
 
 def _expand(
-    entries: list[RunEntry], models: Sequence[str], most: int, output_path: Path
+    entries: list[RunEntry],
+    models: Sequence[str],
+    most: int,
+    output_path: Path,
 ) -> list[RunSpec]:
     from helm.benchmark.run import run_entries_to_run_specs
 

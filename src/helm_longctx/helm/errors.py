@@ -18,7 +18,9 @@ def install_excepthook() -> None:
 
 
 def _excepthook(
-    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    kind: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
 ) -> None:
     if explain(error):
         print_error(error)
@@ -36,7 +38,9 @@ def print_error(error: BaseException) -> None:
 
 
 def refuse_runs(
-    refusals: Mapping[str, str], count: int, failure: Exception | None = None
+    refusals: Mapping[str, str],
+    count: int,
+    failure: Exception | None = None,
 ) -> InputError:
     """Return an error about runs that were not made, with the reason if there was only one run."""
     reasons = f"{list_first(refusals, _MOST_RUNS)}: their errors are in the log"

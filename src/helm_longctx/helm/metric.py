@@ -322,7 +322,9 @@ class LongContextMetric(Metric):
         return [*replaced.values()]
 
     def _passes(
-        self, rows: Collection[PerInstanceStats], repeats: int
+        self,
+        rows: Collection[PerInstanceStats],
+        repeats: int,
     ) -> Iterator[Stat]:
         """Yield pass@k of each metric that is a success or a failure: the share of questions with a success."""
         if repeats < 2:
@@ -406,7 +408,9 @@ class AnswerRows:
         self._names: dict[tuple[MetricName, ...], tuple[MetricName, ...]] = {}
 
     def add(
-        self, state: RequestState, values: Sequence[tuple[MetricName, float | None]]
+        self,
+        state: RequestState,
+        values: Sequence[tuple[MetricName, float | None]],
     ) -> None:
         """Add the values of an answer."""
         assert state.instance.id is not None
@@ -488,7 +492,9 @@ def _efficiency(answer: Answer, seconds: float) -> Iterator[tuple[str, float]]:
 
 
 def _step_values(
-    answer: Answer, sample: Sample, outputs: int
+    answer: Answer,
+    sample: Sample,
+    outputs: int,
 ) -> Iterator[tuple[str, float]]:
     """Yield the numbers of an answer of several requests: how many, and what its method has noted.
 
@@ -516,7 +522,9 @@ def _step_values(
 
 
 def _usage_values(
-    usage: Usage, steps: Sequence[Usage], prices: Prices | None
+    usage: Usage,
+    steps: Sequence[Usage],
+    prices: Prices | None,
 ) -> Iterator[tuple[str, float]]:
     """Yield an answer's token counts by the provider, and their cost, as each of `steps` can have another price."""
     values = dict(vars(usage))
@@ -534,7 +542,9 @@ def _usage_values(
 
 
 def scored_record(
-    state: RequestState, sample: Sample, answer: Answer | None = None
+    state: RequestState,
+    sample: Sample,
+    answer: Answer | None = None,
 ) -> ScorerInput:
     """Return the record that the task's scorer and its judges get (see `tasks/task.py`).
 

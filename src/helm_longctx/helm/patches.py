@@ -174,7 +174,9 @@ _VLLM_CLIENT = "helm.clients.vllm_client.VLLMClient"
     of_runs=False,
 )
 def make_our_adapter(
-    theirs: Any, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService
+    theirs: Any,
+    adapter_spec: AdapterSpec,
+    tokenizer_service: TokenizerService,
 ) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
@@ -564,7 +566,9 @@ def apply_slurm_patch(module: str) -> None:
 
     @_replaces("helm.benchmark.slurm_runner", "submit_slurm_job", of_runs=False)
     def submit_other_worker(
-        theirs: Any, command: str, slurm_args: Mapping[str, Any]
+        theirs: Any,
+        command: str,
+        slurm_args: Mapping[str, Any],
     ) -> Any:
         return theirs(
             command.replace(" -m helm.benchmark.slurm_runner ", f" -m {module} "),

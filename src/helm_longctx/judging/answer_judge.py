@@ -192,7 +192,9 @@ class AnswerAnnotator(JudgeAnnotator):
         return task in self.judgements and self.judgements[task].answers_silence(record)
 
     def _answer_silence(
-        self, state: RequestState, questions: Iterable[str]
+        self,
+        state: RequestState,
+        questions: Iterable[str],
     ) -> _Replies:
         """Return the replies that stand for the judges' about an empty answer, to questions by part."""
         task, record = _task_and_record(state)
@@ -317,7 +319,8 @@ def typical_answer(
 
 
 def judge_names(
-    spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None
+    spec: AnnotatorSpec,
+    credentials: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Return the deployments that an annotator asks about answers, or raise an `InputError`.
 

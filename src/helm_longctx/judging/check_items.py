@@ -69,7 +69,9 @@ class Check:
 
 
 def observe(
-    checks: Sequence[Check], judges: Sequence[Judge], repeats: int
+    checks: Sequence[Check],
+    judges: Sequence[Judge],
+    repeats: int,
 ) -> pd.DataFrame:
     """Ask every judge about every item, `repeats` times.
 

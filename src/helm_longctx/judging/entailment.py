@@ -58,7 +58,9 @@ _log = logging.getLogger(__name__)
 
 
 def find_entailment(
-    judge: str, client: AutoClient, folder: Path
+    judge: str,
+    client: AutoClient,
+    folder: Path,
 ) -> EntailmentJudge | None:
     """Create the judge that a `judge=` argument names, None for no judge, or raise an `InputError`."""
     if judge == "auto" and not gpu_has_room(TRUE_NLI_BYTES):

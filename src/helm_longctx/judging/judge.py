@@ -390,7 +390,8 @@ def _prices(judge: Judge) -> Prices | None:
 
 
 def _log_outcome(
-    by_item: Sequence[Mapping[str, Mapping[str, JudgeReply]]], spending: JudgeSpending
+    by_item: Sequence[Mapping[str, Mapping[str, JudgeReply]]],
+    spending: JudgeSpending,
 ) -> None:
     if len(by_item) > 1:
         helm_log.info(f"judges: {spending}")

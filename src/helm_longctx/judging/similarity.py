@@ -58,7 +58,9 @@ class EmbeddingModel(HubModel):
 
 
 def find_embedding_model(
-    judge: str, official: str, needed: int
+    judge: str,
+    official: str,
+    needed: int,
 ) -> EmbeddingModel | None:
     """Create the model of a `judge=` argument, or raise an `InputError`. Returns None if similarity is not measured.
 

@@ -78,7 +78,8 @@ def _split(prompt: Prompt) -> tuple[list[_Piece], str]:
 
 
 def _find_missing(
-    fed: Sequence[_Piece], pieces: Sequence[_Piece]
+    fed: Sequence[_Piece],
+    pieces: Sequence[_Piece],
 ) -> list[_Piece] | None:
     """Return the pieces that have not been fed. Returns None if something else was fed.
 

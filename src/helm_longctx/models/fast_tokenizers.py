@@ -108,7 +108,9 @@ class FastTokenizer:
 
 
 def read_fast_tokenizer(
-    name: str, load: Callable[[], Any], revision: str | None = None
+    name: str,
+    load: Callable[[], Any],
+    revision: str | None = None,
 ) -> FastTokenizer | None:
     """Read a tokenizer without transformers, or None if it cannot be read so with certainty.
 

@@ -183,7 +183,10 @@ def check_result(result: RequestResult) -> RequestResult:
 
 
 def make_text_result(
-    text: str, started_at: float, seconds: float, copies: int = 1
+    text: str,
+    started_at: float,
+    seconds: float,
+    copies: int = 1,
 ) -> RequestResult:
     """Return the result of an answer that was made in this process.
 

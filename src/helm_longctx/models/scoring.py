@@ -187,7 +187,9 @@ def input_tokens(request: Request, prompt_tokens: int, characters: int) -> int:
 
 
 def check_scoring(
-    client: Any, deployment: str, metric: MetricArgument = LIKELIHOOD
+    client: Any,
+    deployment: str,
+    metric: MetricArgument = LIKELIHOOD,
 ) -> None:
     """Check that a deployment can give log-probabilities of texts, before a run sends its first request.
 

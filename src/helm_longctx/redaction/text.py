@@ -180,7 +180,9 @@ def redact(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _redact_again(
-    text: str, forms: tuple[str, ...], formats: tuple[SecretFormat, ...]
+    text: str,
+    forms: tuple[str, ...],
+    formats: tuple[SecretFormat, ...],
 ) -> str:
     """Redact a text that can come often, such as the parameters of a run's requests.
 
@@ -218,7 +220,9 @@ def replace_secrets(text: str, name: Callable[[str], str]) -> str:
 
 
 def _name_secret(
-    replacement: str, name: Callable[[str], str], match: re.Match[str]
+    replacement: str,
+    name: Callable[[str], str],
+    match: re.Match[str],
 ) -> str:
     """Return what takes the place of a match, whose secret is the part in the place of `MARK`."""
     before, _, after = replacement.partition(MARK)

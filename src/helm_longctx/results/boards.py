@@ -577,14 +577,18 @@ def read_suite(
 
 
 def make_suite(
-    results: Sequence[Result], benchmarks: Iterable[Benchmark], published: bool = False
+    results: Sequence[Result],
+    benchmarks: Iterable[Benchmark],
+    published: bool = False,
 ) -> Suite:
     """Return results with the boards that are made of them. There can be none; see `read_suite`."""
     return Suite(results, make_boards(results, benchmarks, published))
 
 
 def make_boards(
-    results: Iterable[Result], benchmarks: Iterable[Benchmark], published: bool = False
+    results: Iterable[Result],
+    benchmarks: Iterable[Benchmark],
+    published: bool = False,
 ) -> list[Board]:
     """Return a board for each benchmark and each set of own questions: with own runs first, then by `leads`."""
     results = list(results)
@@ -630,7 +634,9 @@ def make_boards(
 
 
 def _restrict(
-    benchmark: Benchmark, metric: str, results: Sequence[Result]
+    benchmark: Benchmark,
+    metric: str,
+    results: Sequence[Result],
 ) -> tuple[Benchmark, Sequence[Result]]:
     """Return the benchmark and the results that a board shows: of the user's questions, the tasks that ran."""
     if metric:  # nothing was published, and likelihoods are on another scale
@@ -717,7 +723,8 @@ def shorten_folders(folders: Iterable[str]) -> dict[str, str]:
 
 
 def choose_results(
-    results: Iterable[Result], key: Callable[[Result], Hashable]
+    results: Iterable[Result],
+    key: Callable[[Result], Hashable],
 ) -> list[Result]:
     """Return for each key the result that counts: the one with the most instances, or else of the official judge.
 
@@ -728,7 +735,8 @@ def choose_results(
 
 
 def _choose_by_key(
-    results: Iterable[Result], key: Callable[[Result], Key]
+    results: Iterable[Result],
+    key: Callable[[Result], Key],
 ) -> dict[Key, Result]:
     """Return the result that counts for each key, as `choose_results` chooses them."""
     best: dict[Key, Result] = {}
@@ -768,7 +776,9 @@ _find_cell = operator.attrgetter("model", "length", "context")
 
 
 def mean_over_tasks(
-    tasks: Iterable[Task], results: Iterable[Result], metric: str = MAIN_METRIC
+    tasks: Iterable[Task],
+    results: Iterable[Result],
+    metric: str = MAIN_METRIC,
 ) -> tuple[Interval, tuple[Caveat, ...]]:
     """Return the unweighted mean of a statistic over tasks, and why it is not comparable.
 
@@ -782,7 +792,9 @@ def mean_over_tasks(
 
 
 def _average_tasks(
-    tasks: Iterable[Task], chosen: Mapping[str, Result], metric: str
+    tasks: Iterable[Task],
+    chosen: Mapping[str, Result],
+    metric: str,
 ) -> tuple[Interval, tuple[Caveat, ...]]:
     missing: list[Caveat] = []
     others: list[Caveat] = []
@@ -806,7 +818,8 @@ def _average_tasks(
 
 
 def mean_of_results(
-    weighted: Sequence[tuple[Result, float]], metric: str = MAIN_METRIC
+    weighted: Sequence[tuple[Result, float]],
+    metric: str = MAIN_METRIC,
 ) -> Interval:
     """Return the weighted mean of a statistic over scores.
 
@@ -974,7 +987,8 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
 
 
 def _mixed_judges(
-    averaged: Mapping[str, Category], results: Mapping[str, Result]
+    averaged: Mapping[str, Category],
+    results: Mapping[str, Result],
 ) -> list[Caveat]:
     """Return a caveat for each official judge that several judges replaced, as one judge gave the published scores."""
     judges: dict[str, set[str]] = defaultdict(set)

@@ -457,7 +457,8 @@ _MOST_COLUMNS = 3
 
 
 def score_tables(
-    boards: Iterable[Board], published: int = _PUBLISHED_MODELS
+    boards: Iterable[Board],
+    published: int = _PUBLISHED_MODELS,
 ) -> Iterator[Table]:
     """Yield the tables of own boards for terminals, by length and context, with what the user has run.
 
@@ -534,7 +535,8 @@ def _describe_scores(
 
 
 def _arrange(
-    names: Sequence[str], columns: Sequence[tuple[Column, list[Cell]]]
+    names: Sequence[str],
+    columns: Sequence[tuple[Column, list[Cell]]],
 ) -> tuple[list[Column], list[list[Cell]]]:
     """Return the columns and the rows of a table of models and scores."""
     heads = [Column(head.title) for head, _ in columns]

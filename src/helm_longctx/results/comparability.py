@@ -198,7 +198,9 @@ def task_caveats(
 
 
 def data_caveats(
-    task: Task, length: int | None, digests: Mapping[str, str]
+    task: Task,
+    length: int | None,
+    digests: Mapping[str, str],
 ) -> Iterator[Caveat]:
     """Yield a caveat for each file of a run that is not the pinned one.
 

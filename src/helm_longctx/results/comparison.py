@@ -68,7 +68,8 @@ def add_reverses(decisions: Differences) -> Differences:
 
 
 def find_ranks(
-    ranking: Iterable[Result], differences: Differences
+    ranking: Iterable[Result],
+    differences: Differences,
 ) -> dict[ShownModel, Rank]:
     """Return each model's rank, with those that differences leave open; published ones are not compared."""
     scores = {}
@@ -83,7 +84,9 @@ def find_ranks(
 
 
 def describe_best(
-    best: ShownModel, others: Iterable[ShownModel], differences: Differences
+    best: ShownModel,
+    others: Iterable[ShownModel],
+    differences: Differences,
 ) -> str:
     """Say with which models the best one is tied, or that it is better than all, or nothing if there is no other."""
     decisions = {other: differences[best, other] for other in others}
@@ -510,7 +513,8 @@ class _SharedAnswers:
         return [index for index in indices if index < len(self.items)]
 
     def _split(
-        self, part: Callable[[_Question], _Part | None]
+        self,
+        part: Callable[[_Question], _Part | None],
     ) -> dict[_Part, list[int]]:
         """Return the indices of the `questions` of each part in which all models answered an instance."""
         parts: dict[_Part, list[int]] = defaultdict(list)
@@ -586,7 +590,9 @@ class _SharedAnswers:
         return any(question.cell.asked for question in self.questions)
 
     def scores_of_run(
-        self, model: str, failure: float | None = None
+        self,
+        model: str,
+        failure: float | None = None,
     ) -> tuple[Floats, Floats, list[str]]:
         """Return a model's scores on the questions of the overall score.
 
@@ -644,7 +650,8 @@ class _SharedAnswers:
 
 
 def pair_questions(
-    one: Sequence[Sequence[Score]], other: Sequence[Sequence[Score]]
+    one: Sequence[Sequence[Score]],
+    other: Sequence[Sequence[Score]],
 ) -> AskedPairs | None:
     """Return the scores and failures of two models on questions that were put to both.
 
@@ -783,7 +790,9 @@ class SharedTable(_SharedAnswers):
         return sorted(standings, key=lambda standing: standing.rank.rank)
 
     def describe(
-        self, pairings: Iterable[Pairing], standings: Sequence[Standing]
+        self,
+        pairings: Iterable[Pairing],
+        standings: Sequence[Standing],
     ) -> Iterator[str]:
         """Yield a sentence on which model is better over all and, with several lengths, one for each length."""
         parts: dict[str, dict[tuple[ShownModel, ShownModel], Decision]] = {"": {}}
@@ -905,7 +914,8 @@ def _find_cells(
 
 
 def _keep_shared(
-    models: Sequence[ShownModel], answers: Sequence[Mapping[str, list[Score]]]
+    models: Sequence[ShownModel],
+    answers: Sequence[Mapping[str, list[Score]]],
 ) -> dict[str, dict[str, list[Score]]]:
     """Return the answers of each model to the instances that all models have, in the order of the first one's."""
     first, *others = answers
@@ -920,7 +930,8 @@ def _keep_shared(
 
 
 def _find_questions(
-    models: Sequence[ShownModel], results: Sequence[Result]
+    models: Sequence[ShownModel],
+    results: Sequence[Result],
 ) -> dict[str, dict[str, list[Score]]]:
     """Return the answers to the instances that were put to all models, with those that failed, empty if none did."""
     asked = _keep_shared(models, [by_question(result.answers) for result in results])
@@ -932,7 +943,9 @@ def _find_questions(
 
 
 def _find_refusal(
-    board: Board, models: Sequence[ShownModel], address: tuple[str, int | None, str]
+    board: Board,
+    models: Sequence[ShownModel],
+    address: tuple[str, int | None, str],
 ) -> str:
     """Say how results were judged and asked that cannot be compared, and how they can be made comparable."""
     task, length, context = address

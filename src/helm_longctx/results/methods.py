@@ -62,7 +62,9 @@ class Gain:
 
 
 def find_gains(
-    boards: Iterable[Board], models: Sequence[str] = (), length: int | None = None
+    boards: Iterable[Board],
+    models: Sequence[str] = (),
+    length: int | None = None,
 ) -> list[Gain]:
     """Compare each method with the plain prompts of the same model, or raise an `InputError` if one lacks them."""
     boards = list(boards)
@@ -120,7 +122,9 @@ def find_gains(
 
 
 def _measure_costs(
-    table: SharedTable, model: ShownModel, indices: Sequence[int]
+    table: SharedTable,
+    model: ShownModel,
+    indices: Sequence[int],
 ) -> _Costs:
     def mean(*names: str) -> float | None:
         """Return the mean over questions of the means over repeats of a sum of statistics, or None if one is missing."""

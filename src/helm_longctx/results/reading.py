@@ -87,7 +87,9 @@ VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
 
 
 def replace_cut_scores(
-    rows: Iterable[Score], value: float | None, metrics: Iterable[str] = ()
+    rows: Iterable[Score],
+    value: float | None,
+    metrics: Iterable[str] = (),
 ) -> list[Score]:
     """Return answers where cut ones have another score, or are left out for None.
 
@@ -118,7 +120,8 @@ WITHOUT_ERRORS = "score_without_known_errors"
 
 
 def _find_errata(
-    benchmark: Benchmark, rows: Sequence[Score]
+    benchmark: Benchmark,
+    rows: Sequence[Score],
 ) -> Mapping[str, tuple[Erratum, ...]]:
     """Return the known errors of the questions of a task that were asked, by instance."""
     by_instance: dict[str, tuple[Erratum, ...]] = {}
@@ -560,7 +563,9 @@ def read_results(
 
 
 def read_run(
-    path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]
+    path: Path,
+    spec: Mapping[str, Any],
+    benchmarks: Sequence[Benchmark],
 ) -> list[Result]:
     """Read the result of each task of a finished run, one of another scenario's run, or raise an `InputError`."""
     with reading(path / RUN_SPEC):
@@ -795,7 +800,9 @@ _IS_PUBLISHED = Statistic(without_ends(1.0))
 
 
 def _published_caveats(
-    part: _PublishedPart, name: str, row: Published
+    part: _PublishedPart,
+    name: str,
+    row: Published,
 ) -> tuple[Caveat, ...]:
     """Return why a published score does not compare: it was imported, or made by another scorer."""
     caveats = [Caveat("imported", name, row.source)] if row.source else []

@@ -154,7 +154,8 @@ def parse_groups(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def find_groups(
-    patterns: Mapping[str, Sequence[str]], models: Sequence[str]
+    patterns: Mapping[str, Sequence[str]],
+    models: Sequence[str],
 ) -> tuple[RunGroup, ...]:
     """Return the groups with the models that match their patterns. Each model is a run.
 
@@ -184,7 +185,8 @@ def _refuse_steps(group: RunGroup) -> None:
 
 
 def match_groups(
-    patterns: Mapping[str, Sequence[str]], models: Sequence[str]
+    patterns: Mapping[str, Sequence[str]],
+    models: Sequence[str],
 ) -> tuple[RunGroup, ...]:
     """Return the groups with the models that match their patterns.
 
@@ -345,7 +347,9 @@ class _ScoreTable:
 
 
 def _find_noise(
-    scores: _ScoreTable, groups: Sequence[RunGroup], run_noise: str | None
+    scores: _ScoreTable,
+    groups: Sequence[RunGroup],
+    run_noise: str | None,
 ) -> tuple[RunNoise | None, str]:
     """Return the noise between runs, and where it is from."""
     if run_noise is None:

@@ -198,7 +198,8 @@ def _mean_scores(
 
 
 def _fill_failures(
-    questions: Mapping[TaskName, Sequence[Score]], failure: float
+    questions: Mapping[TaskName, Sequence[Score]],
+    failure: float,
 ) -> list[Pairs]:
     """Return the scores of one model on all questions that were put to it.
 
@@ -225,7 +226,8 @@ def _fill_failures(
 
 
 def _find_questions(
-    sides: Sequence[Mapping[TaskName, Sequence[Score]]], task: str
+    sides: Sequence[Mapping[TaskName, Sequence[Score]]],
+    task: str,
 ) -> AskedPairs | None:
     """Return the questions of a task that were put to both models, or nothing for one model or without failures."""
     if len(sides) < 2:

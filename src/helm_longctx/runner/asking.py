@@ -65,7 +65,9 @@ _LATE = 5
 
 
 def ask_all(
-    pending: Sequence[PendingRequest], asking: Asking, parallelism: int
+    pending: Sequence[PendingRequest],
+    asking: Asking,
+    parallelism: int,
 ) -> list[RequestState]:
     """Return the states with their results, in the same order.
 
@@ -301,7 +303,9 @@ class Asking:
         return self._answers_short
 
     def name_windows(
-        self, pending: Sequence[PendingRequest], states: list[RequestState]
+        self,
+        pending: Sequence[PendingRequest],
+        states: list[RequestState],
     ) -> list[RequestState]:
         """Return the states, in which requests that were refused for their length are named so."""
         sizes = [waiting.request.characters for waiting in pending]

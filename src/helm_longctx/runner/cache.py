@@ -150,7 +150,9 @@ def digest_cache(folder: str) -> DigestCacheBackendConfig:
 
 
 def server_digest(
-    deployment: str, credentials: Mapping[str, Any], proxy: str | None = None
+    deployment: str,
+    credentials: Mapping[str, Any],
+    proxy: str | None = None,
 ) -> str:
     """Return the SHA-256 of a deployment's name, client, client arguments and address, without secrets.
 

@@ -490,7 +490,8 @@ def _typical_output(asked: StoredRequest) -> int:
 
 
 def _judge_usages(
-    spec: RunSpec, requests: Sequence[StoredRequest]
+    spec: RunSpec,
+    requests: Sequence[StoredRequest],
 ) -> Iterator[tuple[str, Usage]]:
     """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:

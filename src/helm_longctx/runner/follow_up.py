@@ -91,7 +91,9 @@ def split_answers(joined: RequestResult) -> tuple[RequestResult, RequestResult]:
 
 
 def most_follow_up_tokens(
-    request: Request, sample: Sample, count: Callable[[str], int] = estimate_tokens
+    request: Request,
+    sample: Sample,
+    count: Callable[[str], int] = estimate_tokens,
 ) -> Usage:
     """Return the tokens of the second request if both answers reach their limits; no tokens if there is none."""
     if sample.follow_up is None:

@@ -113,7 +113,8 @@ def _make_plan(
 
 
 def detectable_overall(
-    plans: Sequence[DetectionPlan], known: Mapping[TaskKey, Spreads]
+    plans: Sequence[DetectionPlan],
+    known: Mapping[TaskKey, Spreads],
 ) -> tuple[float, float | None]:
     """Return the smallest detected difference of the unweighted mean over all plans' tasks: unpaired, and paired."""
     unpaired = []

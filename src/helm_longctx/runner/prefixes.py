@@ -92,7 +92,9 @@ def shared_beginnings(keys: Sequence[PrefixDigests]) -> list[SharedPrefix | None
 
 
 def cacheable_beginnings(
-    requests: Sequence[StoredRequest], keys: Sequence[PrefixDigests], pays: Pays
+    requests: Sequence[StoredRequest],
+    keys: Sequence[PrefixDigests],
+    pays: Pays,
 ) -> list[SharedPrefix | None]:
     """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 
@@ -121,7 +123,9 @@ def caching_pays(prices: Prices | None) -> Pays:
 
 
 def warming_pays(
-    prices: Prices | None, write_price: float, tokens: Sequence[int]
+    prices: Prices | None,
+    write_price: float,
+    tokens: Sequence[int],
 ) -> Pays:
     """Return `pays` of requests in a batch, of which the first is sent before it. If prices are not known, none pays.
 

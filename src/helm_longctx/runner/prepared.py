@@ -110,7 +110,9 @@ class PreparedRun:
         )
 
     def beginnings(
-        self, numbers: Sequence[int], pays: prefixes.Pays
+        self,
+        numbers: Sequence[int],
+        pays: prefixes.Pays,
     ) -> list[prefixes.SharedPrefix | None]:
         """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
         keys: list[prefixes.PrefixDigests] = [[]] * len(numbers)

@@ -82,7 +82,8 @@ def has_programs(requests: Sequence[StoredRequest]) -> bool:
 
 
 def _make_question(
-    asked: StoredRequest, send: Callable[[Sequence[Step]], list[Reply]]
+    asked: StoredRequest,
+    send: Callable[[Sequence[Step]], list[Reply]],
 ) -> Question:
     """Return a question as its program gets it, with its whole text."""
     sample = asked.sample
@@ -639,7 +640,8 @@ def _dry_run(
 
 
 def _limit(
-    send: Callable[[Sequence[Step]], list[Reply]], left: int
+    send: Callable[[Sequence[Step]], list[Reply]],
+    left: int,
 ) -> Callable[[Sequence[Step]], list[Reply]]:
     """Return a function that sends requests, and ends the program if there are too many."""
 

@@ -74,7 +74,9 @@ def is_made(run: Path, spec: RunSpec) -> bool:
 
 
 def find_first_answer(
-    asked: StoredRequest, journal: Journal, name: str = ""
+    asked: StoredRequest,
+    journal: Journal,
+    name: str = "",
 ) -> RequestResult | None:
     """Return the kept result of a request, or of the first of two requests, or None if it has to be sent.
 
@@ -88,7 +90,9 @@ def find_first_answer(
 
 
 def find_answer(
-    asked: StoredRequest, journal: Journal, name: str = ""
+    asked: StoredRequest,
+    journal: Journal,
+    name: str = "",
 ) -> RequestResult | None:
     """Return the kept result of a request and of the one that follows it, or None if one has to be sent.
 
@@ -118,7 +122,9 @@ def earlier_name(name: str) -> str:
 
 
 def retry_cut(
-    requests: list[StoredRequest], spec: RunSpec, run: Path
+    requests: list[StoredRequest],
+    spec: RunSpec,
+    run: Path,
 ) -> list[StoredRequest]:
     """Return the requests of a run, each with the earlier run's result, or with a larger budget if that was cut.
 

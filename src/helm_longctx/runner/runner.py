@@ -127,7 +127,9 @@ def runner_arguments(
 
 
 def evaluate(
-    runner: Runner, spec: RunSpec, state: ScenarioState
+    runner: Runner,
+    spec: RunSpec,
+    state: ScenarioState,
 ) -> tuple[list[Stat], Iterator[PerInstanceStats | AnswerValues]]:
     """Return the statistics of the whole run and of each instance, from the run's metrics, as HELM computes them.
 
@@ -180,7 +182,9 @@ class Strategy:
 
     @contextmanager
     def start(
-        self, runner: LongContextRunner, specs: Sequence[RunSpec]
+        self,
+        runner: LongContextRunner,
+        specs: Sequence[RunSpec],
     ) -> Iterator[None]:
         """Hold what all runs that the runner streams need, while the block makes them."""
         yield

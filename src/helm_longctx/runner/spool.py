@@ -336,7 +336,9 @@ def _draw_instances(instances: list[Instance], spec: AdapterSpec) -> list[Instan
 
 
 def store_prompts(
-    folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]
+    folder: Path,
+    requests: Sequence[StoredRequest],
+    order: Iterable[int],
 ) -> None:
     """Write the whole prompts to a run's folder."""
     about = (
@@ -358,7 +360,9 @@ class WholePromptAnnotations(AnnotationExecutor):
     """HELM's annotation executor for states with elided prompts: annotators get whole prompts."""
 
     def __init__(
-        self, base: AnnotationExecutor, whole_request: Callable[[RequestState], Request]
+        self,
+        base: AnnotationExecutor,
+        whole_request: Callable[[RequestState], Request],
     ):
         self.execution_spec = base.execution_spec
         self.factory = base.factory
@@ -371,7 +375,9 @@ class WholePromptAnnotations(AnnotationExecutor):
         return replace(state, annotations=annotated.annotations)
 
     def process_all(
-        self, annotators: list[Annotator], states: list[RequestState]
+        self,
+        annotators: list[Annotator],
+        states: list[RequestState],
     ) -> list[RequestState]:
         """Annotate all states at once, with all whole prompts in memory. HELM calls it for annotators that need it."""
         whole_states = [self._with_whole_request(state) for state in states]

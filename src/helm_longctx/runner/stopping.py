@@ -82,7 +82,9 @@ def _questions_of(spec: RunSpec) -> str:
 
 
 def run_until_decided(
-    runner: LongContextRunner, specs: Sequence[RunSpec], rule: Rule
+    runner: LongContextRunner,
+    specs: Sequence[RunSpec],
+    rule: Rule,
 ) -> list[Stop]:
     """Make the runs, and return how each question ended.
 

@@ -177,7 +177,8 @@ def _compare(
 
 
 def _check_states(
-    states: Iterable[RequestState], rows: Mapping[StatisticKey, PerInstanceStats]
+    states: Iterable[RequestState],
+    rows: Mapping[StatisticKey, PerInstanceStats],
 ) -> Iterator[str]:
     """Check that the answers and the statistics are of the same instances, and agree on failures."""
     left = dict(rows)

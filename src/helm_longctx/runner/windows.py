@@ -65,7 +65,8 @@ def shorten_request(request: Request) -> Request:
 
 
 def name_window(
-    sizes: Sequence[int], results: Sequence[RequestResult]
+    sizes: Sequence[int],
+    results: Sequence[RequestResult],
 ) -> dict[int, RequestResult]:
     """Return those bad requests that are too long by all that is known, with the kind `too_long`, by their positions.
 

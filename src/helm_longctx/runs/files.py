@@ -122,7 +122,8 @@ def find_runs(suite: Path) -> list[Path]:
 
 
 def read_undamaged(
-    runs: Iterable[Path], read: Callable[[Path], _T]
+    runs: Iterable[Path],
+    read: Callable[[Path], _T],
 ) -> Iterator[tuple[Path, _T]]:
     """Yield each run with what `read` returns for it. Runs for which it raises an `InputError` are left out.
 

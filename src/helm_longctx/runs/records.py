@@ -525,7 +525,8 @@ def _read_statistics(run: Path) -> dict[_Key, dict[str, float]]:
 
 
 def make_records(
-    states: Iterable[RequestState], rows: Iterable[PerInstanceStats | AnswerValues]
+    states: Iterable[RequestState],
+    rows: Iterable[PerInstanceStats | AnswerValues],
 ) -> Iterator[Record]:
     """Yield the records of request states and rows of statistics, which have nearly always the same order.
 

@@ -70,7 +70,9 @@ class Score(NamedTuple):
 
 
 def read_scores(
-    run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None
+    run: Path,
+    benchmarks: Iterable[Benchmark] = (),
+    metric: str | None = None,
 ) -> list[Score]:
     """Read the scores of a run's answers. The arguments and errors are those of `read_scored_records`.
 
@@ -85,7 +87,9 @@ def read_scores(
 
 
 def read_scored_records(
-    run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None
+    run: Path,
+    benchmarks: Iterable[Benchmark] = (),
+    metric: str | None = None,
 ) -> Iterator[tuple[Record, Score | None]]:
     """Read a run's records in order, one at a time, each with its score.
 
@@ -191,7 +195,8 @@ class _ScoreMaker:
 
 
 def _find_headlines(
-    entry: Entry, benchmarks: Iterable[Benchmark]
+    entry: Entry,
+    benchmarks: Iterable[Benchmark],
 ) -> dict[str, Sequence[str]]:
     """Return the metrics of tasks whose score is the mean of several."""
     names = {benchmark.name for benchmark in benchmarks}
@@ -242,7 +247,8 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
 
 
 def find_values(
-    rows: Iterable[Score], metric: str = MAIN_METRIC
+    rows: Iterable[Score],
+    metric: str = MAIN_METRIC,
 ) -> list[tuple[Score, float]]:
     """Return the answers that have a statistic, each with its value. That of `longctx_score` is the score."""
     measured = []

@@ -223,7 +223,9 @@ class Terms:
 
 
 def read_published(
-    package: str, categories: Iterable[Category] = (), best: float = 100
+    package: str,
+    categories: Iterable[Category] = (),
+    best: float = 100,
 ) -> tuple[Published, ...]:
     """Read the published results in `published.csv`, a file of a benchmark's package.
 

@@ -167,7 +167,9 @@ def remember_counts(count: CountTokens) -> CountTokens:
 
 
 def _count_words(
-    encode: _Encode, vocabulary: Collection[str], added: Collection[str] = ()
+    encode: _Encode,
+    vocabulary: Collection[str],
+    added: Collection[str] = (),
 ) -> CountTokens:
     """Count texts by their words, if the vocabulary of merges allows it. No token of `added` is split."""
     pairs = set()

@@ -340,7 +340,8 @@ def _classify(error: Exception) -> Literal["vanished", "gated", "not read"]:
 
 
 def check_repositories(
-    sources: Iterable[Source], gated: frozenset[str] = frozenset()
+    sources: Iterable[Source],
+    gated: frozenset[str] = frozenset(),
 ) -> Iterator[RepositoryState]:
     """Compare the newest commit of each repository with the pinned one.
 

@@ -67,7 +67,9 @@ _Read = Callable[[str, str, Any], Any]
 
 
 def _number(
-    kind: type[int] | type[float], lowest: float, highest: float = _LARGEST_NUMBER
+    kind: type[int] | type[float],
+    lowest: float,
+    highest: float = _LARGEST_NUMBER,
 ) -> _Read:
     """Make the reader of a number in a range, both ends included: a whole one, or any."""
 
@@ -405,7 +407,9 @@ def _read_values(
 
 
 def _take_request(
-    name: str, values: dict[str, Any], tasks: tuple[Task, ...]
+    name: str,
+    values: dict[str, Any],
+    tasks: tuple[Task, ...],
 ) -> RequestSettings:
     """Take out of the values what every request shares. Raises an `InputError` if the tasks have another metric."""
     only = tasks[0].metric
@@ -454,7 +458,8 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
 
 
 def check_written_entry(
-    benchmarks: Iterable[Benchmark], written: WrittenEntry
+    benchmarks: Iterable[Benchmark],
+    written: WrittenEntry,
 ) -> Entry:
     """Check a run entry that names no model, or raise an `InputError`."""
     name, arguments = written
@@ -557,7 +562,9 @@ def _unknown_argument(
 
 
 def allowed_arguments(
-    benchmark: Benchmark, name: str, task: str | None = None
+    benchmark: Benchmark,
+    name: str,
+    task: str | None = None,
 ) -> list[str]:
     """Return the arguments that a run entry with this task, or with all tasks, takes, or raise an `InputError`."""
     return _list_arguments(benchmark, _tasks(benchmark, name, task))

@@ -58,7 +58,8 @@ def find_official_entries(entry: Entry, root: DataRoot) -> dict[str, str]:
 
 
 def check_own_questions(
-    protocols: Mapping[str, Iterable[Entry]], root: DataRoot
+    protocols: Mapping[str, Iterable[Entry]],
+    root: DataRoot,
 ) -> None:
     """Check that the questions of protocols are their benchmarks' own.
 

@@ -52,7 +52,9 @@ class NewNames:
 
 
 def draw_examples(
-    task: Task, settings: Settings, draw: Callable[[str, int], Example]
+    task: Task,
+    settings: Settings,
+    draw: Callable[[str, int], Example],
 ) -> Iterator[Example]:
     """Draw the examples of a task, each question in as many texts as the run entry says.
 
@@ -87,7 +89,9 @@ def draw_lines(length: int, draw: Callable[[], str], rest: int) -> list[str]:
 
 
 def insert_lines(
-    lines: Sequence[str], inserted: Sequence[str], depths: Sequence[float]
+    lines: Sequence[str],
+    inserted: Sequence[str],
+    depths: Sequence[float],
 ) -> list[str]:
     """Return the lines with others between them, each at its depth, 0 (start) to 1 (end)."""
     positions = [round(depth * len(lines)) for depth in depths]

@@ -248,7 +248,9 @@ _DEPTHS = [round(100 * number / 39) for number in range(40)]
 
 
 def hide_at_depths(
-    sentences: Sequence[str], needles: Sequence[Sequence[str]], rng: Random
+    sentences: Sequence[str],
+    needles: Sequence[Sequence[str]],
+    rng: Random,
 ) -> list[str]:
     """Insert needles, each a sequence of parts, between sentences, at some of the official depths."""
     drawn = rng.sample(_DEPTHS, len(needles))

@@ -40,7 +40,9 @@ REPLIES = {
 
 
 def judge_scores(
-    record: ScorerInput, headline: str, score: Callable[[Any], MetricValues]
+    record: ScorerInput,
+    headline: str,
+    score: Callable[[Any], MetricValues],
 ) -> MetricValues:
     """Score the replies of a `judge`, or take the mean over the judges of a `jury` that gave a verdict.
 

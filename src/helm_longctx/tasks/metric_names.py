@@ -164,7 +164,10 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
 
 
 def _field(
-    name: str, title: str, description: str, lower_is_better: bool | None
+    name: str,
+    title: str,
+    description: str,
+    lower_is_better: bool | None,
 ) -> dict[str, Any]:
     return {
         "name": name,

@@ -299,7 +299,9 @@ def _split_template(text: str) -> tuple[list[str], list[str]]:
 
 
 def _split_at(
-    prompt: str, literals: list[str], names: list[str]
+    prompt: str,
+    literals: list[str],
+    names: list[str],
 ) -> dict[str, str] | None:
     """Return the fields between the literals of a prompt, or None if the prompt lacks these literals in this order."""
     if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):

@@ -393,7 +393,8 @@ def _add_arguments(entry: str, arguments: Sequence[str]) -> str:
 
 @cache
 def read_protocols(
-    package: str, published: Callable[[], tuple[Published, ...]] = tuple
+    package: str,
+    published: Callable[[], tuple[Published, ...]] = tuple,
 ) -> tuple[Protocol, ...]:
     """Read a package's file of protocols, once in a process, with its published results, or raise an `InputError`."""
     path = Path(str(resources.files(package) / FILE))
@@ -415,7 +416,8 @@ def read_protocols(
 
 
 def _with_table(
-    family: Mapping[str, Any], published: Callable[[], tuple[Published, ...]]
+    family: Mapping[str, Any],
+    published: Callable[[], tuple[Published, ...]],
 ) -> Mapping[str, Any]:
     """Return a family with the rows of the published table that its key `table` asks for, of models with all tasks."""
     if "table" not in family:
@@ -460,7 +462,8 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
 
 
 def _read_family(
-    family: Mapping[str, Any], sources: Mapping[str, PublicationSource]
+    family: Mapping[str, Any],
+    sources: Mapping[str, PublicationSource],
 ) -> Iterator[Protocol]:
     shared = dict(family)
     name, title, points, rows = (
@@ -504,7 +507,9 @@ _ROW = {
 
 
 def _read_row(
-    row: Mapping[str, Any], point: str, sources: Mapping[str, PublicationSource]
+    row: Mapping[str, Any],
+    point: str,
+    sources: Mapping[str, PublicationSource],
 ) -> Reported:
     """Read a row of a family at one of its points. `means` are numbers that were computed here."""
     conditions = row.get("conditions", {})

@@ -147,7 +147,9 @@ def _openings() -> dict[str, tuple[Marks, ...]]:
 
 
 def _find_opening(
-    output: str, start: int, parts: tuple[str, ...] = ("reasoning", "answer")
+    output: str,
+    start: int,
+    parts: tuple[str, ...] = ("reasoning", "answer"),
 ) -> Marks | None:
     """Return the row whose opening mark stands at a position."""
     for marks in _openings().get(output[start : start + 1], ()):

@@ -137,7 +137,9 @@ def first_entry() -> str:
 
 
 def find_benchmark(
-    name: str, where: str = "benchmark", argument: str = "name"
+    name: str,
+    where: str = "benchmark",
+    argument: str = "name",
 ) -> Benchmark:
     """Find a benchmark by name. Raises an `InputError` if no benchmark of that name is installed.
 

@@ -62,7 +62,9 @@ class WordsInSentences:
         return [text[first:end] for first, end in spans]
 
     def _before(
-        self, end: int, spans: Sequence[tuple[int, int]]
+        self,
+        end: int,
+        spans: Sequence[tuple[int, int]],
     ) -> list[tuple[int, int]]:
         """Return the spans that stay the same if more text follows after `end`."""
         return [span for span in spans if span[1] < end - _MARGIN]

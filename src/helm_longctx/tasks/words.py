@@ -136,7 +136,9 @@ def find_rouge_l(prediction: str, reference: str, most_steps: int) -> float | No
 
 
 def count_common(
-    prediction: str, reference: str, most_steps: int
+    prediction: str,
+    reference: str,
+    most_steps: int,
 ) -> tuple[int, int, int] | None:
     """Count distinct words: in common subsequences of sentences, in the prediction, and in the reference.
 
@@ -173,7 +175,9 @@ def _unique(sentences: list[list[str]]) -> list[list[str]]:
 
 
 def _common_subsequence(
-    gold: list[str], output: list[str], most_steps: int
+    gold: list[str],
+    output: list[str],
+    most_steps: int,
 ) -> set[str] | None:
     """Return the words of the longest common subsequence that the package finds, or None if its recursion is too deep."""
     if set(gold).isdisjoint(output):
@@ -239,7 +243,9 @@ def nearest_choice(text: str, choices: Sequence[str]) -> int:
 
 
 def find_last_between(
-    text: str, opening: re.Pattern[str], closing: re.Pattern[str]
+    text: str,
+    opening: re.Pattern[str],
+    closing: re.Pattern[str],
 ) -> str | None:
     """Return the text between the last pair of marks, without white space at its ends, or None if there is none.
 
@@ -262,7 +268,9 @@ def tidy(marks: re.Pattern[str], text: str) -> str:
 
 
 def follows_start(
-    text: str, starts: Sequence[str], answers: Sequence[str]
+    text: str,
+    starts: Sequence[str],
+    answers: Sequence[str],
 ) -> bool | None:
     """Return whether an answer stands after the first of `starts` that the text has, or None if it has none."""
     start = next((start for start in starts if start in text), None)

@@ -31,7 +31,9 @@ _LOST = 0.2
 
 
 def cache_blocks(
-    cells: Sequence[StateCell], replies: Sequence[StateReply], model: str
+    cells: Sequence[StateCell],
+    replies: Sequence[StateReply],
+    model: str,
 ) -> list[Block]:
     """Return the verdict and the table."""
     columns = [

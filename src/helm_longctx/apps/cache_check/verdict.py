@@ -162,7 +162,8 @@ def judge(replies: Sequence[StateReply], tie: float | None = None) -> list[State
 
 
 def find_small(
-    replies: Sequence[StateReply], cells: Sequence[StateCell]
+    replies: Sequence[StateReply],
+    cells: Sequence[StateCell],
 ) -> list[StateCell]:
     """Return the cells that differ only if differences below the tie count. There are none without `--cold`.
 
@@ -204,7 +205,9 @@ class _Changes(NamedTuple):
 
 
 def compare_answers(
-    replies: Sequence[StateReply], state: str, tie: float | None = None
+    replies: Sequence[StateReply],
+    state: str,
+    tie: float | None = None,
 ) -> _Changes:
     """Compare the answers in a state with cold ones to the same questions.
 
@@ -258,7 +261,9 @@ def compare_answers(
 
 
 def _judge(
-    replies: Sequence[StateReply], state: str, given_tie: float | None
+    replies: Sequence[StateReply],
+    state: str,
+    given_tie: float | None,
 ) -> StateCell:
     triples, noise, gaps, hits, tie = changed = compare_answers(
         replies, state, given_tie

@@ -150,7 +150,8 @@ def find_where(
 
 
 def _find_depths(
-    cell: StateCell, replies: Sequence[StateReply]
+    cell: StateCell,
+    replies: Sequence[StateReply],
 ) -> tuple[float, float] | None:
     """Return the first and the last depth at which most values are lost in a state that answers have without it."""
     answers = {}

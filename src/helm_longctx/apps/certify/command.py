@@ -69,7 +69,9 @@ class _PlannedLength:
 
 
 def plan_lengths(
-    design: Design, budgets: Mapping[str, int], prices: Prices | None
+    design: Design,
+    budgets: Mapping[str, int],
+    prices: Prices | None,
 ) -> list[_PlannedLength]:
     """Return the questions without a text, at the shortest length, and at the claim.
 

@@ -19,7 +19,9 @@ _DECISIONS = {"above": True, "below": False, "open": None}
 
 
 def make_effective_context(
-    record: CertificateRecord, deployment: str, today: date
+    record: CertificateRecord,
+    deployment: str,
+    today: date,
 ) -> EffectiveContext:
     """Return what a certificate measured. The kinds stand as tasks, with the lengths that were sent."""
     design = record["design"]

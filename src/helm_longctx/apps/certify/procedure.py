@@ -157,7 +157,8 @@ class _Diagnosis:
 
 
 def _list_findings(
-    searches: Sequence[KindAnswers], diagnosis: _Diagnosis | None
+    searches: Sequence[KindAnswers],
+    diagnosis: _Diagnosis | None,
 ) -> list[_Finding]:
     """Return what the answers show besides the effective lengths."""
     refusing = []

@@ -118,7 +118,8 @@ def compare_recipes_over_steps(
 
 
 def _find_trainings(
-    group: RunGroup, trainings: Mapping[str, Mapping[int, str]]
+    group: RunGroup,
+    trainings: Mapping[str, Mapping[int, str]],
 ) -> list[Mapping[int, str]]:
     """Return the trainings of which a group has steps.
 

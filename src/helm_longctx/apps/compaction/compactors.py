@@ -522,7 +522,8 @@ def make_baselines(names: Sequence[str]) -> list[Compactor]:
 
 
 def split_rounds(
-    messages: Sequence[TranscriptMessage], rounds: int
+    messages: Sequence[TranscriptMessage],
+    rounds: int,
 ) -> list[Sequence[TranscriptMessage]]:
     """Return messages in parts of about equal numbers of tokens. There are fewer if there are fewer messages."""
     total = count_tokens(messages)

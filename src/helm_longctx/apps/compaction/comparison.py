@@ -133,7 +133,8 @@ def _choose_folder(wanted: Wanted, config: RunConfig) -> Path:
 
 
 def _read_sample(
-    wanted: Wanted, folder: Path
+    wanted: Wanted,
+    folder: Path,
 ) -> tuple[list[Transcript], list[Probe] | None]:
     """Return the transcripts, and the probes of our own sample."""
     if wanted.files:
@@ -146,7 +147,8 @@ def _read_sample(
 
 
 def _redact(
-    transcripts: Sequence[Transcript], wanted: Wanted
+    transcripts: Sequence[Transcript],
+    wanted: Wanted,
 ) -> tuple[list[Transcript], list[Replaced]]:
     if not (wanted.redact or wanted.words):
         return list(transcripts), []
@@ -179,7 +181,9 @@ class _Deployments:
 
 
 def _find_deployments(
-    wanted: Wanted, config: RunConfig, prints: TextIO
+    wanted: Wanted,
+    config: RunConfig,
+    prints: TextIO,
 ) -> _Deployments:
     others = (wanted.probe_model, wanted.judge, wanted.compact_model)
     reader = None
@@ -207,7 +211,9 @@ def _find_deployment(option: str, name: str) -> str:
 
 
 def _check_needs(
-    wanted: Wanted, deployments: _Deployments, made_probes: Sequence[Probe] | None
+    wanted: Wanted,
+    deployments: _Deployments,
+    made_probes: Sequence[Probe] | None,
 ) -> None:
     """Raise an `InputError` if something is missing, before anything is sent."""
     is_made = made_probes is not None or (wanted.probes and wanted.probes.exists())
@@ -303,7 +309,9 @@ class _Comparison:
         return models
 
     def _make_arms(
-        self, models: Mapping[str, AskedModel], kept: KeptValues
+        self,
+        models: Mapping[str, AskedModel],
+        kept: KeptValues,
     ) -> list[Arm]:
         def find_model(what: str) -> AskedModel:
             name = self._deployments.compactor
@@ -399,7 +407,9 @@ class _Comparison:
             )
 
     def _make_asking(
-        self, models: Mapping[str, AskedModel], kept: KeptValues
+        self,
+        models: Mapping[str, AskedModel],
+        kept: KeptValues,
     ) -> TrialAsking:
         reader = self._deployments.reader
         judge = self._deployments.judge
@@ -411,7 +421,9 @@ class _Comparison:
         )
 
     def _make_probes(
-        self, models: Mapping[str, AskedModel], asking: TrialAsking
+        self,
+        models: Mapping[str, AskedModel],
+        asking: TrialAsking,
     ) -> MadeProbes:
         """Make probes, check them, print what became of them, and keep them in the file."""
         assert self._deployments.writer is not None

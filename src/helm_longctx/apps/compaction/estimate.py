@@ -159,7 +159,9 @@ def _add_answers(
 
 
 def _guess_size(
-    compactor: Compactor, transcript: Transcript, plan: CompactionPlan
+    compactor: Compactor,
+    transcript: Transcript,
+    plan: CompactionPlan,
 ) -> int:
     keep = plan.keeps[transcript.name]
     return compactor.guess_size(transcript.tokens, keep)

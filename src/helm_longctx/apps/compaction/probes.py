@@ -366,7 +366,9 @@ def load_probes(path: Path, transcripts: Sequence[Transcript]) -> list[Probe]:
 
 
 def part_around(
-    transcript: Transcript, probe: Probe, tokens: int = _PART
+    transcript: Transcript,
+    probe: Probe,
+    tokens: int = _PART,
 ) -> Sequence[TranscriptMessage]:
     """Return messages around the answer to a probe, for models that cannot read the whole transcript."""
     start = probe.message

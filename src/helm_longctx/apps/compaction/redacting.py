@@ -11,7 +11,8 @@ from helm_longctx.redaction.personal import Redactor, Replaced
 
 
 def redact_transcripts(
-    transcripts: Sequence[Transcript], words: Sequence[str]
+    transcripts: Sequence[Transcript],
+    words: Sequence[str],
 ) -> tuple[list[Transcript], list[Replaced]]:
     """Return transcripts with placeholders, and what was replaced.
 
@@ -34,7 +35,9 @@ def redact_transcripts(
 
 
 def _redact_message(
-    message: TranscriptMessage, redactor: Redactor, where: str
+    message: TranscriptMessage,
+    redactor: Redactor,
+    where: str,
 ) -> TranscriptMessage:
     calls = []
     for call in message.calls:

@@ -269,7 +269,9 @@ def _find_failures(outcomes: Sequence[Outcome]) -> list[float]:
 
 
 def _find_recall(
-    arm: Arm, compactions: Sequence[Compaction], scores: ProbeScores
+    arm: Arm,
+    compactions: Sequence[Compaction],
+    scores: ProbeScores,
 ) -> Recall:
     own = list(scores.by_arm.get(arm, {}).values())
     made = []
@@ -393,7 +395,9 @@ class CompactionGate:
 
 
 def decide_losses(
-    results: CompactionResults, base: str, margin: float
+    results: CompactionResults,
+    base: str,
+    margin: float,
 ) -> CompactionGate:
     """Decide whether the user's compactors lose more than a margin against a base.
 

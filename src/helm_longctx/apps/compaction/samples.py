@@ -368,7 +368,9 @@ WRITERS: Mapping[str, tuple[str, Callable[[Sequence[TranscriptMessage]], bytes]]
 
 
 def write_sample(
-    folder: Path, seeds: Sequence[int] = range(6), **size: int
+    folder: Path,
+    seeds: Sequence[int] = range(6),
+    **size: int,
 ) -> tuple[list[Transcript], list[Probe]]:
     """Write made sessions, in three formats in turn, and return them as they are read, with their probes.
 
@@ -395,7 +397,8 @@ def write_sample(
 
 
 def place_made_probes(
-    transcript: Transcript, raws: Sequence[Mapping[str, Any]]
+    transcript: Transcript,
+    raws: Sequence[Mapping[str, Any]],
 ) -> list[Probe]:
     """Return the probes of a made session with their places."""
     probes = []

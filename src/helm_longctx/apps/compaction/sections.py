@@ -147,7 +147,8 @@ def describe_scope(results: CompactionResults) -> str:
 
 
 def _make_answer(
-    results: CompactionResults, gate: CompactionGate | None
+    results: CompactionResults,
+    gate: CompactionGate | None,
 ) -> HeadlineAnswer:
     """Return the verdict in words."""
     question = "What does compaction lose?"
@@ -300,7 +301,9 @@ def _kind_table(results: CompactionResults) -> Table:
 
 
 def _difference_table(
-    name: str, title: str, differences: Sequence[Difference]
+    name: str,
+    title: str,
+    differences: Sequence[Difference],
 ) -> Table:
     columns = [
         *text_columns("compactor", "less"),
@@ -329,7 +332,8 @@ def _difference_table(
 
 
 def _survival_table(
-    results: CompactionResults, transcripts: Sequence[Transcript]
+    results: CompactionResults,
+    transcripts: Sequence[Transcript],
 ) -> Table:
     """Return recall by the number of compactions that the message of a probe has gone through."""
     by_name = {transcript.name: transcript for transcript in transcripts}

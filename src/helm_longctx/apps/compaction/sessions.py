@@ -237,7 +237,8 @@ def _read_claude_code(
 
 
 def _join_messages(
-    one: TranscriptMessage, other: TranscriptMessage
+    one: TranscriptMessage,
+    other: TranscriptMessage,
 ) -> TranscriptMessage:
     texts = []
     for text in (one.text, other.text):
@@ -359,7 +360,8 @@ def _read_opencode(rows: Sequence[_Row]) -> list[tuple[str, list[TranscriptMessa
 
 
 def _read_opencode_message(
-    entry: Mapping[str, Any], line: int
+    entry: Mapping[str, Any],
+    line: int,
 ) -> list[TranscriptMessage]:
     info = entry.get("info")
     parts = entry.get("parts")
@@ -394,7 +396,9 @@ def _read_opencode_message(
 
 
 def _read_opencode_tool(
-    part: Mapping[str, Any], line: int, message_id: str
+    part: Mapping[str, Any],
+    line: int,
+    message_id: str,
 ) -> tuple[ToolCall, TranscriptMessage]:
     """Return the call and the result of a tool."""
     content = part.get("state")

@@ -181,7 +181,9 @@ def _load_compacted(content: Mapping[str, Any]) -> Compacted:
 
 
 def ask_all(
-    compactions: Sequence[Compaction], probes: Sequence[Probe], asking: TrialAsking
+    compactions: Sequence[Compaction],
+    probes: Sequence[Probe],
+    asking: TrialAsking,
 ) -> list[Outcome]:
     """Ask the probes of each transcript about what each arm has left of it."""
     outcomes: list[Outcome] = []
@@ -213,7 +215,9 @@ def _group(probes: Sequence[Probe], size: int) -> list[Sequence[Probe]]:
 
 
 def _answer_batches(
-    batches: Sequence[_Batch], asking: TrialAsking, title: str
+    batches: Sequence[_Batch],
+    asking: TrialAsking,
+    title: str,
 ) -> list[list[Given]]:
     def answer(batch: _Batch) -> list[Given]:
         replies = _ask_batch(batch, asking)
@@ -239,7 +243,9 @@ def _ask_batch(batch: _Batch, asking: TrialAsking) -> list[ProbeReply]:
 
 
 def check_probes(
-    made: MadeProbes, transcript: Transcript, asking: TrialAsking
+    made: MadeProbes,
+    transcript: Transcript,
+    asking: TrialAsking,
 ) -> MadeProbes:
     """Return the probes that are answered rightly with the whole transcript, and not without it.
 
@@ -278,7 +284,9 @@ def check_probes(
 
 
 def _answer_from_part(
-    transcript: Transcript, probe: Probe, asking: TrialAsking
+    transcript: Transcript,
+    probe: Probe,
+    asking: TrialAsking,
 ) -> Given:
     batch = _Batch(part_around(transcript, probe), [probe])
     (reply,) = _ask_batch(batch, asking)

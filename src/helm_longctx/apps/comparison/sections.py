@@ -126,7 +126,9 @@ def _recipes(board: Board, length: int | None, name: str) -> list[Table]:
 
 
 def _matrix(
-    names: Mapping[ShownModel, str], differences: Differences, name: str
+    names: Mapping[ShownModel, str],
+    differences: Differences,
+    name: str,
 ) -> Figure | None:
     pairs = {}
     for pair in permutations(names, 2):
@@ -576,7 +578,9 @@ def _show_methods(gains: Sequence[Gain]) -> dict[str, Any]:
 
 
 def _show(
-    table: SharedTable, instances: int, address: str
+    table: SharedTable,
+    instances: int,
+    address: str,
 ) -> dict[str, list[dict[str, Any]]]:
     models = table.models
     pairings = table.pairings()

@@ -202,7 +202,8 @@ def _compare(row: PrintedCorrelation, scores: ScoreColumns) -> dict[str, Any]:
 
 
 def _print_correlations(
-    correlations: Mapping[tuple[str, str], Correlation], titles: Mapping[str, str]
+    correlations: Mapping[tuple[str, str], Correlation],
+    titles: Mapping[str, str],
 ) -> None:
     rows = []
     for (one, other), correlation in correlations.items():
@@ -222,7 +223,8 @@ def _print_correlations(
 
 
 def _print_comparisons(
-    comparisons: Sequence[Mapping[str, Any]], titles: Mapping[str, str]
+    comparisons: Sequence[Mapping[str, Any]],
+    titles: Mapping[str, str],
 ) -> None:
     rows = []
     for comparison in comparisons:

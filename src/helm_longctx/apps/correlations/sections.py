@@ -73,7 +73,9 @@ def _sections_of_all(board: Board, length: int | None) -> Section | None:
 
 
 def _task_section(
-    board: Board, length: int | None, instruct: Collection[str] = ()
+    board: Board,
+    length: int | None,
+    instruct: Collection[str] = (),
 ) -> Section | None:
     """Return the section of a length with enough models.
 
@@ -209,7 +211,9 @@ class _ModelScore(NamedTuple):
 
 
 def _find_model_scores(
-    board: Board, part: str, length: int | None
+    board: Board,
+    part: str,
+    length: int | None,
 ) -> list[_ModelScore]:
     """Return the scores of a part whose models have properties, the best first, without floors."""
     models = board.benchmark.models()

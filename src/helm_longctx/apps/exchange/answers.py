@@ -153,7 +153,9 @@ def resolve_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
 
 
 def _find_entry(
-    benchmarks: Iterable[Benchmark], name: str, length: int | None = None
+    benchmarks: Iterable[Benchmark],
+    name: str,
+    length: int | None = None,
 ) -> str:
     """Return the run entry of a task that another program calls `name`: `helmet_nq_8k`, `ruler_vt`, `nq`.
 
@@ -181,7 +183,9 @@ def _find_entry(
 
 
 def _entries(
-    benchmarks: Iterable[Benchmark], name: str, length: object
+    benchmarks: Iterable[Benchmark],
+    name: str,
+    length: object,
 ) -> Iterator[str]:
     for benchmark in benchmarks:
         for task in benchmark.tasks:

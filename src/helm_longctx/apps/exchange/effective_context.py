@@ -30,7 +30,9 @@ from helm_longctx.tasks.task import Task
 
 
 def write_files(
-    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path
+    suite: Suite,
+    benchmarks: Sequence[Benchmark],
+    folder: Path,
 ) -> Iterator[tuple[Path, int]]:
     """Write `MODEL/effective-context.json` for each of the user's models, and yield the files.
 
@@ -92,7 +94,8 @@ def _measure_task(board: Board, model: ShownModel, task: Task) -> MeasuredTask |
 
 
 def _measure_lengths(
-    results: Mapping[int, Result], threshold: float | None
+    results: Mapping[int, Result],
+    threshold: float | None,
 ) -> list[MeasuredLength]:
     """Return the scores by length, ascending.
 

@@ -46,7 +46,9 @@ _SCHEMA = "0.3.0"
 
 
 def write_logs(
-    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path
+    suite: Suite,
+    benchmarks: Sequence[Benchmark],
+    folder: Path,
 ) -> Iterator[tuple[Path, int]]:
     """Write an object and the lines of its answers for each run, and yield the files and their numbers of results.
 
@@ -291,7 +293,9 @@ _DATASET = re.compile(r"https://huggingface\.co/datasets/([\w.-]+/[\w.-]+)")
 
 
 def write_eval_results(
-    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path
+    suite: Suite,
+    benchmarks: Sequence[Benchmark],
+    folder: Path,
 ) -> Iterator[tuple[Path, int]]:
     """Write `MODEL/.eval_results/BENCHMARK.yaml` for each of the user's models, and yield the files.
 

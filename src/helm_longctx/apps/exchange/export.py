@@ -230,7 +230,9 @@ def _join(texts: Iterable[str]) -> str:
 
 
 def _describe(
-    result: Result, interval: Interval, benchmark: Benchmark
+    result: Result,
+    interval: Interval,
+    benchmark: Benchmark,
 ) -> dict[str, Any]:
     """Return what scores and averages have alike."""
     # The difference is NaN if one of the ends is.
@@ -346,7 +348,8 @@ class AnswerRow(NamedTuple):
 
 
 def answers(
-    results: Iterable[Result], benchmarks: Iterable[Benchmark]
+    results: Iterable[Result],
+    benchmarks: Iterable[Benchmark],
 ) -> Iterator[AnswerRow]:
     """Yield every answer of every run, holding one request state in memory at a time.
 
@@ -513,7 +516,8 @@ class TaskResult:
 
 
 def task_results(
-    boards: Iterable[Board], benchmarks: Sequence[Benchmark]
+    boards: Iterable[Board],
+    benchmarks: Sequence[Benchmark],
 ) -> Iterator[TaskResult]:
     """Yield the results of tasks that count and have a run, in the order of the runs' names.
 

@@ -264,7 +264,9 @@ def _check_entry(benchmarks: Sequence[Benchmark], text: str, location: str) -> E
 
 
 def _published_rows(
-    benchmarks: Sequence[Benchmark], scores: Iterable[OutputScore], model: str
+    benchmarks: Sequence[Benchmark],
+    scores: Iterable[OutputScore],
+    model: str,
 ) -> dict[str, list[Published]]:
     """Return the scores as published results, by benchmark: scores of one model, category and length are in one row."""
     rows: dict[str, dict[tuple[str, str, int | None], Published]] = defaultdict(dict)

@@ -150,7 +150,8 @@ def _read_archive(path: Path) -> tuple[_Row, Iterator[tuple[str, Any]]]:
 
 
 def _parse(
-    archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]
+    archive: zipfile.ZipFile,
+    members: Sequence[zipfile.ZipInfo],
 ) -> Iterator[tuple[str, Any]]:
     """Yield the names and the contents of files in an archive. The sizes that the archive declares are not trusted."""
     left = _MOST_BYTES_IN_ALL

@@ -45,7 +45,9 @@ _UNSAFE = re.compile(r"[\"<>:/\\|?*\[\]]+")
 
 
 def write_results(
-    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path
+    suite: Suite,
+    benchmarks: Sequence[Benchmark],
+    folder: Path,
 ) -> Iterator[tuple[Path, int]]:
     """Write a folder for each model with its results and its answers, and yield the files and their numbers of rows.
 
@@ -85,7 +87,9 @@ def write_results(
 
 
 def _results(
-    model: str, results: Sequence[TaskResult], means: Iterable[Result]
+    model: str,
+    results: Sequence[TaskResult],
+    means: Iterable[Result],
 ) -> dict[str, Any]:
     directions = {}
     for result in results:

@@ -61,7 +61,9 @@ def parse_target(text: str) -> Target:
 
 
 def log_scores(
-    boards: Iterable[Board], targets: Iterable[Target], suite: str
+    boards: Iterable[Board],
+    targets: Iterable[Target],
+    suite: str,
 ) -> list[str]:
     """Log the scores of the user's models. The checkpoints of a training are one run with several steps.
 

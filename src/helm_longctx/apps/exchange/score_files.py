@@ -12,7 +12,9 @@ from helm_longctx.tasks.benchmark import Benchmark
 
 
 def write_files(
-    suite: Suite, benchmarks: Sequence[Benchmark], folder: Path
+    suite: Suite,
+    benchmarks: Sequence[Benchmark],
+    folder: Path,
 ) -> Iterator[tuple[Path, int]]:
     """Write the files of each model, and yield them with their numbers of scores.
 

@@ -163,7 +163,9 @@ def _wide_values(result: Result | None) -> list[Any]:
 
 
 def _write_parquet(
-    path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    path: Path,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
 ) -> int:
     """Write a Parquet file and return the number of rows. A column has the type of its first value.
 

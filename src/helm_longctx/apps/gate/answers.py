@@ -92,7 +92,9 @@ class ArmAgreement:
 
 
 def pair_answers(
-    folder: GateFolder, runs: Iterable[tuple[str, str]], benchmarks: Sequence[Benchmark]
+    folder: GateFolder,
+    runs: Iterable[tuple[str, str]],
+    benchmarks: Sequence[Benchmark],
 ) -> list[AnswerPair]:
     """Read the answers of both arms to the same requests.
 
@@ -109,7 +111,9 @@ def pair_answers(
 
 
 def _pair_runs(
-    folder: GateFolder, names: tuple[str, str], benchmarks: Sequence[Benchmark]
+    folder: GateFolder,
+    names: tuple[str, str],
+    benchmarks: Sequence[Benchmark],
 ) -> Iterator[AnswerPair]:
     base_name, candidate_name = names
     base = _read_arm(folder.suite_folder(BASE) / base_name, benchmarks)

@@ -177,7 +177,9 @@ def overall_power(lengths: Sequence[LengthPlan], depths: DepthPlan | None) -> fl
 
 
 def limit_specs(
-    specs: Sequence[RunSpec], estimates: Sequence[Estimate], plans: Sequence[LengthPlan]
+    specs: Sequence[RunSpec],
+    estimates: Sequence[Estimate],
+    plans: Sequence[LengthPlan],
 ) -> list[RunSpec]:
     """Return the run specs with as many instances as the goal needs, divided among the runs of a length by their sizes.
 
@@ -306,7 +308,9 @@ class _Arm:
 
 
 def make_arms(
-    folder: GateFolder, base: Mapping[str, Any], candidate: Mapping[str, Any]
+    folder: GateFolder,
+    base: Mapping[str, Any],
+    candidate: Mapping[str, Any],
 ) -> tuple[_Arm, _Arm]:
     """Return both arms. They share the limit in dollars, and the prompts of a run.
 
@@ -319,7 +323,8 @@ def make_arms(
 
 
 def ask_in_both_orders(
-    arms: tuple[_Arm, _Arm], specs: Iterable[tuple[RunSpec, RunSpec]]
+    arms: tuple[_Arm, _Arm],
+    specs: Iterable[tuple[RunSpec, RunSpec]],
 ) -> list[tuple[str, str]]:
     """Make each run with both arms: the first half with the base first, and the second half with the candidate first.
 

@@ -186,7 +186,8 @@ def _choose_subset(name: str | None, others: set[str]) -> _Subset | None:
 
 
 def _load_configs(
-    models: tuple[str, str], arguments: Mapping[str, Any]
+    models: tuple[str, str],
+    arguments: Mapping[str, Any],
 ) -> list[RunConfig]:
     configs = []
     for model, name in zip(models, ("BASE", "CANDIDATE"), strict=True):

@@ -389,7 +389,9 @@ def compare(
 
 
 def _find_fault(
-    base: Sequence[Distribution], other: Sequence[Distribution], text: str
+    base: Sequence[Distribution],
+    other: Sequence[Distribution],
+    text: str,
 ) -> str:
     """Return what is wrong with an answer beside the base's; see `Written`."""
     if not other:
@@ -505,7 +507,8 @@ def compare_texts(
 
 
 def _reads_other_text(
-    rows: Mapping[tuple[int, bool], Sequence[Distribution]], text: str
+    rows: Mapping[tuple[int, bool], Sequence[Distribution]],
+    text: str,
 ) -> bool:
     """Whether the base's tokens are those of a text, and the candidate's are not."""
     told = []
@@ -561,7 +564,9 @@ def _continues(rest: str, token: str) -> bool:
 
 
 def _measure(
-    asked: Asked, stretch: str, rows: Mapping[tuple[int, bool], Sequence[Distribution]]
+    asked: Asked,
+    stretch: str,
+    rows: Mapping[tuple[int, bool], Sequence[Distribution]],
 ) -> Point:
     """Compare the distributions of both sides, and of their second readings, up to the first token that differs.
 
@@ -611,7 +616,8 @@ def _mean_loss(pairs: _Rows) -> float:
 
 
 def pair_tokens(
-    one: Sequence[Distribution], other: Sequence[Distribution]
+    one: Sequence[Distribution],
+    other: Sequence[Distribution],
 ) -> list[tuple[Distribution, Distribution]]:
     """Return the distributions after the same text: the last pair is that at the first token that differs."""
     pairs = list(zip(one, other, strict=False))

@@ -255,7 +255,8 @@ def _by_length(written: Sequence[Written]) -> dict[int | None, list[Written]]:
 
 
 def _count_questions(
-    points: Sequence[Point], written: Sequence[Written]
+    points: Sequence[Point],
+    written: Sequence[Written],
 ) -> dict[int | None, int]:
     groups: dict[int | None, set[str]] = defaultdict(set)
     for point in points:
@@ -269,7 +270,9 @@ def _count_questions(
 
 
 def _judge_part(
-    rows: Sequence[Point], margin: float, levels: _Levels
+    rows: Sequence[Point],
+    margin: float,
+    levels: _Levels,
 ) -> StretchComparison:
     """Decide on a part by its divergence, its loss, and its most likely tokens."""
     groups = [row.group for row in rows]
@@ -445,7 +448,9 @@ def _describe_part(rows: Sequence[Point], verdict: Verdict) -> StretchComparison
 
 
 def _describe_answers(
-    length: int | None, rows: Sequence[Written], verdict: Verdict
+    length: int | None,
+    rows: Sequence[Written],
+    verdict: Verdict,
 ) -> _AnswerPart:
     faults = Counter(row.fault for row in rows if row.counts)
     groups = [row.group for row in rows]
@@ -463,7 +468,9 @@ _Measured = defaultdict[int | None, defaultdict[str, list[float]]]
 
 
 def find_differing_lengths(
-    points: Sequence[Point], written: Sequence[Written] = (), looks: Looks = (1,)
+    points: Sequence[Point],
+    written: Sequence[Written] = (),
+    looks: Looks = (1,),
 ) -> dict[int | None, float]:
     """Return the lengths at which the sides differ from each other by more than each from itself.
 

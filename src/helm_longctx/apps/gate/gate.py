@@ -152,7 +152,9 @@ def is_counted(name: str, drop: Drop) -> bool:
 
 
 def read_gate(
-    folder: GateFolder, question: GateQuestion, benchmarks: Sequence[Benchmark]
+    folder: GateFolder,
+    question: GateQuestion,
+    benchmarks: Sequence[Benchmark],
 ) -> Gate:
     """Read the runs of both arms, and decide.
 
@@ -197,7 +199,8 @@ def _find_floors(parts: Mapping[str, Drop]) -> list[Finding]:
 
 
 def _pair_parts(
-    table: SharedTable, parts: Mapping[str, Sequence[int]]
+    table: SharedTable,
+    parts: Mapping[str, Sequence[int]],
 ) -> dict[str, Sequence[Pairs]]:
     """Return the scores of both arms in each part."""
     pairs: dict[str, Sequence[Pairs]] = {}
@@ -207,7 +210,9 @@ def _pair_parts(
 
 
 def _read_arms(
-    folder: GateFolder, question: GateQuestion, benchmarks: Sequence[Benchmark]
+    folder: GateFolder,
+    question: GateQuestion,
+    benchmarks: Sequence[Benchmark],
 ) -> list[Result]:
     """Return the results of the gate's runs, with the arm as the model, because both can be one model."""
     results = []
@@ -275,7 +280,8 @@ def _split_tasks(table: SharedTable) -> dict[str, list[int]]:
 
 
 def _decide(
-    pairs: Mapping[str, Sequence[Pairs]], question: GateQuestion
+    pairs: Mapping[str, Sequence[Pairs]],
+    question: GateQuestion,
 ) -> dict[str, Drop]:
     depths = [name for name in DEPTHS if name in pairs]
     return decide_drops(pairs, question.margin, question.power, question.looks, depths)

@@ -146,7 +146,9 @@ def spread_numbers(count: int) -> list[int]:
 
 
 def make_arms(
-    runner: LongContextRunner, deployments: tuple[str, str], way: Way
+    runner: LongContextRunner,
+    deployments: tuple[str, str],
+    way: Way,
 ) -> tuple[list[Send], Way]:
     """Return what sends requests to both arms, and how they are compared: by texts, if both can read them.
 

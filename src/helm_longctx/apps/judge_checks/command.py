@@ -133,7 +133,8 @@ def _interval_text(
 
 
 def _percent_text(
-    value: float | None, show: Callable[[float], str] = format_percent
+    value: float | None,
+    show: Callable[[float], str] = format_percent,
 ) -> str:
     """Return a share in percent, or a number as another function shows it; a dash if it is not defined."""
     if value is None or math.isnan(value):

@@ -114,7 +114,8 @@ def agreement(one: ArrayLike, other: ArrayLike) -> RaterAgreement:
 
 
 def pairwise(
-    ratings: Mapping[str, ArrayLike], jury: Collection[str]
+    ratings: Mapping[str, ArrayLike],
+    jury: Collection[str],
 ) -> Iterator[tuple[str, RaterAgreement]]:
     """Yield the names and the agreement of every two raters, and of the whole jury if it has more than two judges."""
     for one, other in combinations(ratings, 2):
@@ -148,7 +149,9 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> RaterAgreement:
 
 
 def _estimate_by_table(
-    value: float, grades: Ratings, coefficient: Coefficient
+    value: float,
+    grades: Ratings,
+    coefficient: Coefficient,
 ) -> _Estimate:
     if math.isnan(value) or grades.shape[1] < _FEWEST:
         return _Estimate(value)

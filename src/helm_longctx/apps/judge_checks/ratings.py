@@ -94,7 +94,8 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
 
 
 def rating_tables(
-    judged: pd.DataFrame, labels: pd.DataFrame | None
+    judged: pd.DataFrame,
+    labels: pd.DataFrame | None,
 ) -> tuple[dict[str, pd.DataFrame], int]:
     """Align ratings of the same answers.
 

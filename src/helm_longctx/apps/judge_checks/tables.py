@@ -37,7 +37,9 @@ Coefficient = Callable[[_Tables, Ratings], Ratings]
 
 
 def table_interval(
-    first: Ratings, second: Ratings, coefficient: Coefficient
+    first: Ratings,
+    second: Ratings,
+    coefficient: Coefficient,
 ) -> tuple[float, float]:
     """Return the ends of the interval of a coefficient of agreement.
 

@@ -139,14 +139,16 @@ def _own(board: Board) -> Iterator[Result]:
 
 
 def _nats(
-    interval: Interval | None, show: Callable[[float], str] = format_decimals
+    interval: Interval | None,
+    show: Callable[[float], str] = format_decimals,
 ) -> Cell:
     missing = "the prompts have no context apart from the question"
     return interval_cell(interval, show, missing)
 
 
 def _mean_nats(
-    interval: Interval | None, show: Callable[[float], str] = format_decimals
+    interval: Interval | None,
+    show: Callable[[float], str] = format_decimals,
 ) -> Cell:
     """Return a mean over answers, with the reason where it has no interval."""
     cell = _nats(interval, show)
@@ -509,7 +511,8 @@ def _windows(result: Result) -> list[tuple[int, Interval]]:
 
 
 def likelihood(
-    suite: SuiteOption, output_path: OutputPath = Path("benchmark_output")
+    suite: SuiteOption,
+    output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Show what the context gives: log-probabilities of gold answers with and without it, beside the accuracy.
 

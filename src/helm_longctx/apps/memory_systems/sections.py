@@ -149,7 +149,8 @@ class _ReaderTable:
 
 
 def find_tables(
-    boards: Iterable[Board], others: Sequence[str] = ()
+    boards: Iterable[Board],
+    others: Sequence[str] = (),
 ) -> list[_ReaderTable]:
     """Return the table of each reader that was run with a method.
 
@@ -207,7 +208,9 @@ def _order(system: _System) -> int:
 
 
 def _make_table(
-    reader: ShownModel, boards: Sequence[Board], systems: Sequence[_System]
+    reader: ShownModel,
+    boards: Sequence[Board],
+    systems: Sequence[_System],
 ) -> _ReaderTable:
     tests = []
     for board in boards:
@@ -230,7 +233,8 @@ def _make_table(
 
 
 def _find_contrasts(
-    tests: Sequence[_Test], systems: Sequence[_System]
+    tests: Sequence[_Test],
+    systems: Sequence[_System],
 ) -> list[_Contrast]:
     """Compare each system with both baselines. P-values are adjusted over all tests and systems of a baseline."""
     pairs = []
@@ -259,7 +263,9 @@ def _find_contrasts(
 
 
 def _compare(
-    test: _Test, system: _System, baseline: _System | None
+    test: _Test,
+    system: _System,
+    baseline: _System | None,
 ) -> Comparison | None:
     """Compare a system with a baseline on the questions of a test, or return None if they share none by one judge."""
     if baseline is None:
@@ -281,7 +287,8 @@ def _compare(
 
 
 def _find_spreads(
-    tests: Sequence[_Test], systems: Sequence[_System]
+    tests: Sequence[_Test],
+    systems: Sequence[_System],
 ) -> list[_PromptSpread]:
     """Return how far the prompts of judges lie apart, for tasks that differ in nothing but the judge's prompt."""
     groups: dict[tuple[str, int | None], list[_Test]] = {}

@@ -164,7 +164,9 @@ def _add_failures(
 
 
 def _fit(
-    table: Floats, codes: NDArray[np.intp], names: Sequence[str]
+    table: Floats,
+    codes: NDArray[np.intp],
+    names: Sequence[str],
 ) -> tuple[Floats, Floats, dict[tuple[str, str], Comparison]]:
     """Return the strengths of models, their standard errors, and the comparisons of all pairs.
 

@@ -519,7 +519,8 @@ def _pages(board: Board, pages: Iterable[ReportPage], server: str) -> Iterator[P
 
 
 def choose_models(
-    models: Mapping[str, bool], sections: Sequence[Section]
+    models: Mapping[str, bool],
+    sections: Sequence[Section],
 ) -> dict[str, bool]:
     """Return the models that readers can choose on a page: those in the data of its plots."""
     figures = []

@@ -163,7 +163,9 @@ def _floor_answer(
 
 
 def _certainty(
-    ranking: Sequence[Result], own: Sequence[Result], differences: Differences
+    ranking: Sequence[Result],
+    own: Sequence[Result],
+    differences: Differences,
 ) -> str:
     """Say how the best of the user's models compares with the others, and with the published ones."""
     if not own:

@@ -176,7 +176,9 @@ def _print_comparisons(
 
 
 def _table(
-    protocol: Protocol, measured: Sequence[Measurement], rows: Iterable[Reported]
+    protocol: Protocol,
+    measured: Sequence[Measurement],
+    rows: Iterable[Reported],
 ) -> Table:
     """Return a table of own and published numbers."""
     lines = []
@@ -269,7 +271,9 @@ def _print_release(rows: Sequence[ReleaseRow]) -> None:
 
 
 def _print_release_comparison(
-    rows: Sequence[ReleaseRow], suite: Path, deployments: Collection[str]
+    rows: Sequence[ReleaseRow],
+    suite: Path,
+    deployments: Collection[str],
 ) -> None:
     """Print a suite's scores beside the published numbers of a release, and a verdict for each."""
     by_name = {release.benchmark.name: release.benchmark for release in reversed(rows)}

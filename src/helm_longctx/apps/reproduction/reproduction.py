@@ -94,7 +94,9 @@ class ReproductionVerdict(NamedTuple):
 
 
 def measure(
-    protocol: Protocol, benchmark: Benchmark, results: Iterable[Result]
+    protocol: Protocol,
+    benchmark: Benchmark,
+    results: Iterable[Result],
 ) -> list[Measurement]:
     """Return the number of each of the user's models that has all runs of a protocol.
 
@@ -127,7 +129,9 @@ def measure(
 
 
 def _choose_results(
-    protocol: Protocol, entry: Entry, results: Sequence[Result]
+    protocol: Protocol,
+    entry: Entry,
+    results: Sequence[Result],
 ) -> list[Result]:
     """Return the result of each task of an entry, or nothing if a task has none."""
     chosen = []
@@ -219,7 +223,9 @@ def _has_sample_of(entry: Entry, result: Result) -> bool:
 
 
 def _measure_results(
-    protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]
+    protocol: Protocol,
+    entries: Sequence[Entry],
+    parts: Sequence[Sequence[Result]],
 ) -> Measurement:
     results: list[Result] = []
     reasons: dict[str, None] = {}
@@ -288,7 +294,9 @@ def _take_best_case(result: Result) -> Result:
 
 
 def _aggregate(
-    protocol: Protocol, entries: Sequence[Entry], parts: Sequence[Sequence[Result]]
+    protocol: Protocol,
+    entries: Sequence[Entry],
+    parts: Sequence[Sequence[Result]],
 ) -> Interval:
     metric = protocol.metric or MAIN_METRIC
     if protocol.aggregation == "mean over questions":
@@ -327,7 +335,9 @@ def _aggregate(
 
 
 def published_interval(
-    row: Reported, protocol: Protocol, own: Iterable[Measurement] = ()
+    row: Reported,
+    protocol: Protocol,
+    own: Iterable[Measurement] = (),
 ) -> Interval:
     """Return a published number, 0 to 1, with the widest interval that its sample allows, or NaN if that is not known.
 
@@ -500,7 +510,9 @@ def reported_sections(board: Board) -> list[Section]:
 
 
 def _make_section(
-    board: Board, family: str, points: Sequence[tuple[Protocol, list[Measurement]]]
+    board: Board,
+    family: str,
+    points: Sequence[tuple[Protocol, list[Measurement]]],
 ) -> Section:
     words = re.sub("[^a-z0-9]+", "-", family.lower())
     name = f"reported-{board.file_name}-{words}".strip("-")

@@ -226,7 +226,9 @@ def _agreements(
 
 
 def _draw(
-    scores: CellScores, share: float, random: np.random.Generator
+    scores: CellScores,
+    share: float,
+    random: np.random.Generator,
 ) -> tuple[Floats, Floats]:
     """Return some models' scores with the noise of fewer questions, one row for each, and their overall means."""
     # Two models always correlate perfectly, so a draw has at least three.
@@ -431,7 +433,8 @@ def tokens(task: Task, length: int | None) -> float:
 
 
 def _arrange(
-    benchmark: Benchmark, results: Iterable[Result]
+    benchmark: Benchmark,
+    results: Iterable[Result],
 ) -> tuple[tuple[SubsetPart, ...], tuple[int | None, ...], Floats]:
     """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
     own = []

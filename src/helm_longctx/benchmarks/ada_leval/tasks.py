@@ -67,7 +67,9 @@ def file_of(name: str, length: int) -> WebFile:
 
 @take_sample
 def _load_questions(
-    task: Task, settings: Settings, root: DataRoot
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
 ) -> Iterator[Example]:
     """Load BestAnswer's questions in file order."""
     earlier: Counter[str] = Counter()

@@ -183,7 +183,9 @@ def _list_candidates(world: World, section: str, condition: str) -> list[str]:
 
 
 def _find_lists(
-    world: World, conditions: Mapping[str, str], is_verbose: bool
+    world: World,
+    conditions: Mapping[str, str],
+    is_verbose: bool,
 ) -> dict[str, list[str]]:
     lists = {}
     for section, condition in conditions.items():
@@ -223,7 +225,9 @@ def _write_round(turn: Round, conditions: Mapping[str, str]) -> list[Message]:
 
 
 def _draw_rounds(
-    random: Random, world: World, is_verbose: bool
+    random: Random,
+    world: World,
+    is_verbose: bool,
 ) -> Iterator[tuple[Round, list[Message]]]:
     """Draw rounds without end. The first lists are about each section in turn."""
     names = [*world.entities]

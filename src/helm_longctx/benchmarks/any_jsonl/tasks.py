@@ -207,7 +207,9 @@ def _check(row: Row, task: Task) -> None:
 
 
 def _question(
-    row: Row, padding: Padding | None, depth: float
+    row: Row,
+    padding: Padding | None,
+    depth: float,
 ) -> tuple[dict[str, str], Sequence[Message], float | None]:
     """Return the template's fields of a row, its messages, and the depth of its context.
 

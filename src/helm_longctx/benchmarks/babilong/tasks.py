@@ -178,7 +178,9 @@ _SENTENCE = re.compile(r"[^.!?\n]+")
 
 
 def _find_label(
-    template: Template, labels: Sequence[str], messages: Sequence[Message]
+    template: Template,
+    labels: Sequence[str],
+    messages: Sequence[Message],
 ) -> str | None:
     """Return a label of the last sentence that has one, and the most words of the question.
 

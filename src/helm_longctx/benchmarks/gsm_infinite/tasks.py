@@ -123,7 +123,8 @@ def _draw_problem(rng: random.Random, operations: int, size: int) -> _Problem:
 
 
 def _draw_tree(
-    rng: random.Random, nodes: list[str]
+    rng: random.Random,
+    nodes: list[str],
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Shuffle nodes, and give each but the first a parent before it."""
     rng.shuffle(nodes)

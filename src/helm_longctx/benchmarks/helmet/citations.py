@@ -95,7 +95,9 @@ def score_qampari(record: ScorerInput) -> MetricValues:
 
 
 def judge_record(
-    record: ScorerInput, entailment: EntailmentJudge, is_shown: Callable[[int], bool]
+    record: ScorerInput,
+    entailment: EntailmentJudge,
+    is_shown: Callable[[int], bool],
 ) -> dict[str, Any]:
     """Judge the citations of an answer. The result is JSON data from which the scores are computed.
 

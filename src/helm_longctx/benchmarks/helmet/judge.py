@@ -98,7 +98,9 @@ class CitationAnnotator(ModelAnnotator):
             check_judge(judge, credentials)
 
     def judge(
-        self, state: RequestState, model: entailment.EntailmentJudge
+        self,
+        state: RequestState,
+        model: entailment.EntailmentJudge,
     ) -> dict[str, Any]:
         """Judge the citations of an answer."""
         record = scored_record(state, Sample.from_json(state.instance.extra_data))

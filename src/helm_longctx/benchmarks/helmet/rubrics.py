@@ -97,7 +97,9 @@ def _answer(record: ScorerInput) -> dict[str, object]:
 
 
 def _summary_rubric(
-    suffix: str, expert: Callable[[ScorerInput], str], *needs: str
+    suffix: str,
+    expert: Callable[[ScorerInput], str],
+    *needs: str,
 ) -> Rubric:
     def fields(record: ScorerInput) -> dict[str, object]:
         summary = record["prediction"].strip()

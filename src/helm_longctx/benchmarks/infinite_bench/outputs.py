@@ -23,7 +23,9 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
 
 
 def read_file(
-    path: Path, entry: str, answers: Sequence[str] = ("ground_truth", "label")
+    path: Path,
+    entry: str,
+    answers: Sequence[str] = ("ground_truth", "label"),
 ) -> OutputRun:
     """Return the outputs of a file.
 

@@ -68,7 +68,9 @@ _README = WebFile(
 
 
 def _read_outputs(
-    root: DataRoot, path: str, answers: Sequence[str] = ("ground_truth", "label")
+    root: DataRoot,
+    path: str,
+    answers: Sequence[str] = ("ground_truth", "label"),
 ) -> ScoredOutputs:
     """Read a file of outputs for the scorer of the printed table, or raise an `InputError`."""
     # No entry has Kimi's prompts, but its outputs are scored in the same way.

@@ -468,14 +468,18 @@ JUDGES = {
 
 
 def _read_verdict(
-    reply: Any, *, read: Callable[[str | None], float | None]
+    reply: Any,
+    *,
+    read: Callable[[str | None], float | None],
 ) -> MetricValues:
     value = read(reply) if isinstance(reply, str) else None
     return {} if value is None else {"judge_score": value}
 
 
 def score_judged(
-    record: ScorerInput, *, read: Callable[[str | None], float | None]
+    record: ScorerInput,
+    *,
+    read: Callable[[str | None], float | None],
 ) -> MetricValues:
     """Return the judge's verdict, for all questions and for those of the question's kind."""
     scores = judge_scores(record, "judge_score", partial(_read_verdict, read=read))

@@ -237,7 +237,9 @@ def _has_same_letter(answer: str, gold: str) -> bool:
 
 
 def _read_file(
-    answers: Sequence[str], golds: Sequence[str], compare: Callable[[str, str], bool]
+    answers: Sequence[str],
+    golds: Sequence[str],
+    compare: Callable[[str, str], bool],
 ) -> tuple[int, int]:
     """Write the answers as the official file has them, read it, and return the numbers of questions and right answers.
 

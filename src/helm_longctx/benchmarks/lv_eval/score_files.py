@@ -41,7 +41,8 @@ def _official_order(task: str, length: int) -> tuple[list[str], int]:
 
 
 def _wide_table(
-    keys: Sequence[tuple[str, int]], scores: Mapping[tuple[str, int], float]
+    keys: Sequence[tuple[str, int]],
+    scores: Mapping[tuple[str, int], float],
 ) -> str:
     """Return a row for each data set, with a column for each length in the order in which the official code meets them."""
     lengths = list(dict.fromkeys(length for _, length in keys))

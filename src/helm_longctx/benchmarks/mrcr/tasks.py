@@ -97,7 +97,9 @@ def find_answer(messages: Sequence[Message]) -> str | None:
 
 
 def _find_errata(
-    messages: Sequence[Message], answer: str, count: int
+    messages: Sequence[Message],
+    answer: str,
+    count: int,
 ) -> tuple[str, ...]:
     """Return the rules of `errata.jsonl` by which a row of the hub is wrong."""
     needles = _find_needles(messages)
@@ -281,7 +283,9 @@ def can_read(record: ScorerInput) -> bool:
 
 
 def _task(
-    needles: int, load: Callable[..., Iterator[Example]] = load, *arguments: str
+    needles: int,
+    load: Callable[..., Iterator[Example]] = load,
+    *arguments: str,
 ) -> Task:
     return Task(
         name=f"{needles}needle",

@@ -245,7 +245,8 @@ def make_context(sources: Sequence[PagedDocument], tokens: float) -> ChosenPages
 
 
 def _write_context(
-    sources: Sequence[PagedDocument], chosen: set[tuple[int, int]]
+    sources: Sequence[PagedDocument],
+    chosen: set[tuple[int, int]],
 ) -> ChosenPages:
     text = ""
     starts = []

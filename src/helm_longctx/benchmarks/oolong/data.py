@@ -178,7 +178,9 @@ def read_answers(row: FileRow) -> list[str]:
 
 
 def _make_messages(
-    settings: Settings, context: str, question: str
+    settings: Settings,
+    context: str,
+    question: str,
 ) -> tuple[Message, ...]:
     """Return the conversation that the official code sends to APIs; empty under another protocol."""
     if settings.protocol != "api":

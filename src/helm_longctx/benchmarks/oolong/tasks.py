@@ -328,7 +328,9 @@ def is_date(answer: str, gold: str) -> bool:
 
 
 def score(
-    record: ScorerInput, credit: _Credit, lenient: _Credit | None = None
+    record: ScorerInput,
+    credit: _Credit,
+    lenient: _Credit | None = None,
 ) -> MetricValues:
     """Return the metrics of an answer, with the lenient credit if there is one. Without a reference there are none."""
     if not record.get("references"):

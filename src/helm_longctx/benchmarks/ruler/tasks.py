@@ -436,7 +436,8 @@ def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
 
 
 def _ask_questions(
-    script: Script, read: Callable[[DataRoot], _Documents]
+    script: Script,
+    read: Callable[[DataRoot], _Documents],
 ) -> Iterator[Draw]:
     """Yield questions among documents. There are no more samples than questions."""
     rng = Random(script.seed)

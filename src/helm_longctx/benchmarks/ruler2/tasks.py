@@ -514,7 +514,8 @@ def _read_box(output: str) -> str | None:
 
 
 def _score_match(
-    record: ScorerInput, combine: Callable[[str, Sequence[str]], float]
+    record: ScorerInput,
+    combine: Callable[[str, Sequence[str]], float],
 ) -> MetricValues:
     """Return the match of the references, if there are any."""
     references = record["references"]

@@ -264,7 +264,9 @@ _Fields = Mapping[str, str]
 
 
 def _ask_in_turn(
-    name: str, context: str, questions: Sequence[_Fields]
+    name: str,
+    context: str,
+    questions: Sequence[_Fields],
 ) -> Iterator[tuple[list[Message], int]]:
     """Yield the turns of one conversation. It has the official answers instead of the model's.
 
@@ -292,7 +294,9 @@ def _ask_in_turn(
 
 
 def _ask_apart(
-    name: str, context: str, questions: Sequence[_Fields]
+    name: str,
+    context: str,
+    questions: Sequence[_Fields],
 ) -> Iterator[tuple[list[Message], int]]:
     """Yield a request for each question, and how many of its characters may be cut."""
     # For `mf`, the whole first question stands before the context.

@@ -65,7 +65,9 @@ def read_calls(text: str, tools: Sequence[Mapping[str, Any]] = ()) -> list[Call]
 
 
 def _read_marked_calls(
-    text: str, marks: Sequence[re.Match[str]], tools: Sequence[Mapping[str, Any]]
+    text: str,
+    marks: Sequence[re.Match[str]],
+    tools: Sequence[Mapping[str, Any]],
 ) -> list[Call]:
     """Return the calls whose tools' names stand in marks."""
     calls = []
@@ -96,7 +98,8 @@ def _without_line_ends(value: str) -> str:
 
 
 def _properties_of(
-    name: str, tools: Sequence[Mapping[str, Any]]
+    name: str,
+    tools: Sequence[Mapping[str, Any]],
 ) -> Mapping[str, Mapping[str, Any]]:
     for tool in tools:
         if tool["name"] == name:

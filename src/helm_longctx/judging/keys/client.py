@@ -99,7 +99,8 @@ class _MissingPackageError(_UnavailableJudgeError):
 
 
 def find_key(
-    deployment: ModelDeployment, credentials: Mapping[str, Any]
+    deployment: ModelDeployment,
+    credentials: Mapping[str, Any],
 ) -> _FoundKey | None:
     """Find a client's key, None if it takes none or needs none and none is set, or raise an `InputError`."""
     needs = _needs(deployment)
@@ -240,7 +241,9 @@ def missing_key_error(deployment: ModelDeployment) -> _UnavailableJudgeError:
 
 
 def judge_client(
-    deployment: str, client: AutoClient, seconds: float | None = None
+    deployment: str,
+    client: AutoClient,
+    seconds: float | None = None,
 ) -> Client:
     """Create a HELM client for a judge's deployment, with the judge's own credentials (`check_credentials`).
 

@@ -100,7 +100,9 @@ class Availability:
 
 
 def tiny_request(
-    model: str, deployment: str, messages: list[dict[str, str]] | None = None
+    model: str,
+    deployment: str,
+    messages: list[dict[str, str]] | None = None,
 ) -> Request:
     """Return a request that costs next to nothing. `messages` come before its prompt."""
     return Request(
@@ -252,7 +254,9 @@ def _model(row: Mapping[str, Any]) -> ListedModel:
 
 
 def check_models(
-    names: Iterable[str], credentials: Mapping[str, Any], storage: str
+    names: Iterable[str],
+    credentials: Mapping[str, Any],
+    storage: str,
 ) -> Iterator[tuple[bool | None, str]]:
     """Ask the providers of deployments whether they have the models. Nothing is generated.
 

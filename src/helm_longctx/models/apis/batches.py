@@ -193,7 +193,9 @@ def patient(library: Any) -> Any:
 
 
 def read_outcomes(
-    chunks: Iterable[bytes], source: str, read: Callable[[Body], BatchReading]
+    chunks: Iterable[bytes],
+    source: str,
+    read: Callable[[Body], BatchReading],
 ) -> Iterator[BatchLine]:
     """Read the lines of a results file. A line in another format is a malformed answer.
 

@@ -37,7 +37,9 @@ class _SharedRequest(SampledRequest):
 
 
 def with_beginning(
-    request: Request, characters: int, in_batch: bool = False
+    request: Request,
+    characters: int,
+    in_batch: bool = False,
 ) -> Request:
     """Add the length of the shared beginning to a request. Return the same request if the length is 0."""
     if not characters:

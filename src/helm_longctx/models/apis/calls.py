@@ -158,7 +158,8 @@ class WorkerPool(Generic[_Item, _Value]):
         self._items.put((number, item))
 
     def wait(
-        self, seconds: float | None = None
+        self,
+        seconds: float | None = None,
     ) -> Iterator[tuple[int, Future[_Value] | None]]:
         """Wait at most so many seconds, or else one `TICK`, then yield the number and the future of a finished call.
 

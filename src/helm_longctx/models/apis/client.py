@@ -270,7 +270,10 @@ class ProviderClient(ApiClient):
         return fields
 
     def result(
-        self, request: Request, reply: Body, parsed: RequestResult | None = None
+        self,
+        request: Request,
+        reply: Body,
+        parsed: RequestResult | None = None,
     ) -> RequestResult:
         """Return the result of a request whose reply has arrived. Never raises.
 
@@ -511,7 +514,9 @@ class ProviderClient(ApiClient):
         return ()
 
     def _find_key(
-        self, api_key: str | None, base_url: str | None
+        self,
+        api_key: str | None,
+        base_url: str | None,
     ) -> str | Callable[[], str] | None:
         """Return the key, or what returns the current token. Returns None if the package is to read the key.
 

@@ -168,7 +168,8 @@ def parse_reply(reply: Body) -> RequestResult:
 
 
 def _read_tokens(
-    way: str, reply: Body
+    way: str,
+    reply: Body,
 ) -> tuple[list[str], list[Any], Sequence[Mapping[str, float]]]:
     """Return the tokens in a reply, what stands there for their log-probabilities, and the most likely tokens."""
     if way == ECHO:
@@ -296,7 +297,8 @@ def score(client: Any, request: ScoringRequest, way: str) -> RequestResult:
 
 
 def _join(
-    results: Sequence[RequestResult], outputs: list[GeneratedOutput]
+    results: Sequence[RequestResult],
+    outputs: list[GeneratedOutput],
 ) -> RequestResult:
     times = []
     for result in results:
@@ -354,7 +356,9 @@ def _read_logprobs(values: Sequence[Any]) -> list[float]:
 
 
 def find_span_tokens(
-    tokens: Sequence[str], characters: int, spans: Sequence[tuple[int, int]]
+    tokens: Sequence[str],
+    characters: int,
+    spans: Sequence[tuple[int, int]],
 ) -> list[list[int]]:
     """Return the numbers of the tokens of each part of a text. Offsets are counted from the text's end.
 

@@ -180,7 +180,9 @@ def _fetch_token(client: ClientCredentials, method: str) -> _Token:
 
 
 def _read_answer(
-    client: ClientCredentials, seconds: float, response: Response
+    client: ClientCredentials,
+    seconds: float,
+    response: Response,
 ) -> Response:
     """Return an answer of the token server that has arrived as a whole."""
     import requests
@@ -206,7 +208,9 @@ def _read_answer(
 
 
 def _token_of(
-    client: ClientCredentials, answer: dict[str, Any], started: float
+    client: ClientCredentials,
+    answer: dict[str, Any],
+    started: float,
 ) -> _Token:
     value = answer.get("access_token")
     life = answer.get("expires_in")

@@ -290,7 +290,8 @@ _REASONING_IN_PARTS = ("thinking", "reasoning", "summary", "text")
 
 
 def read_reasoning(
-    message: Mapping[str, Any], fields: Sequence[str] = _REASONING_FIELDS
+    message: Mapping[str, Any],
+    fields: Sequence[str] = _REASONING_FIELDS,
 ) -> str | None:
     """Return the reasoning in the fields of a message or of a part of it, or None if there is none.
 

@@ -245,7 +245,9 @@ def try_once(send: Callable[[Request], RequestResult], request: Request) -> Atte
 
 @contextmanager
 def _hold_replies(
-    attempt: Attempt, open_store: OpensStore, name: str
+    attempt: Attempt,
+    open_store: OpensStore,
+    name: str,
 ) -> Iterator[_HoldingStore]:
     """Open a store for one look-up. New replies are kept in the attempt instead of the store."""
     with open_store() as store:

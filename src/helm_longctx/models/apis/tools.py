@@ -51,7 +51,9 @@ def tools_of(request: Request) -> Sequence[Mapping[str, Any]]:
 
 
 def with_calls(
-    result: RequestResult, calls: Sequence[ToolCall], reasoning: Mapping[str, Any]
+    result: RequestResult,
+    calls: Sequence[ToolCall],
+    reasoning: Mapping[str, Any],
 ) -> RequestResult:
     """Return a result with the calls that the model asks for, and the reasoning that goes back with them."""
     if not calls:

@@ -397,7 +397,9 @@ class ArrivingBody:
         return getattr(self._raw, name)
 
     def stream(
-        self, amt: int | None = None, decode_content: bool | None = None
+        self,
+        amt: int | None = None,
+        decode_content: bool | None = None,
     ) -> Iterator[bytes]:
         """Yield the body in the pieces in which it arrives."""
         while piece := self._raw.read1(
@@ -419,7 +421,9 @@ class LimitedBody(ArrivingBody):
         self._end = time.monotonic() + settings.request_timeout
 
     def stream(
-        self, amt: int | None = None, decode_content: bool | None = None
+        self,
+        amt: int | None = None,
+        decode_content: bool | None = None,
     ) -> Iterator[bytes]:
         """Yield the body in the pieces in which it arrives; raise a failure if it is too large or takes too long."""
         size = 0

@@ -34,7 +34,9 @@ class _Constructor(BoundedAliases, RoundTripConstructor):
 
 
 def add_entries(
-    folder: Path, entries: Mapping[str, Mapping[str, Any]], replace: bool = False
+    folder: Path,
+    entries: Mapping[str, Mapping[str, Any]],
+    replace: bool = False,
 ) -> list[Path]:
     """Add an entry to each of some files. No file is written if one of them is malformed.
 

@@ -132,7 +132,9 @@ def probe(
 
 
 def ask_server(
-    described: ProbedEndpoint, name: str, kind: str | None
+    described: ProbedEndpoint,
+    name: str,
+    kind: str | None,
 ) -> ProbedEndpoint:
     """Return an endpoint with what its server says about it, as `probe` does.
 
@@ -230,7 +232,9 @@ def make_client(endpoint: ProbedEndpoint) -> ProviderClient:
 
 
 def _choose(
-    endpoint: ProbedEndpoint, name: str, models: list[ListedModel]
+    endpoint: ProbedEndpoint,
+    name: str,
+    models: list[ListedModel],
 ) -> ListedModel:
     by_name = {listed.name: listed for listed in models}
     # HELM's names start with an organization. A server need not know it.
@@ -297,7 +301,9 @@ def _ask(endpoint: ProbedEndpoint, route: _Route) -> tuple[Availability, list[st
 
 
 def _select_routes(
-    kind: str | None, routes: tuple[_Route, ...], results: Mapping[_Route, Availability]
+    kind: str | None,
+    routes: tuple[_Route, ...],
+    results: Mapping[_Route, Availability],
 ) -> tuple[_Route, ...]:
     if kind is None:
         return routes
@@ -312,7 +318,9 @@ def _select_routes(
 
 
 def _no_answer(
-    endpoint: ProbedEndpoint, results: list[Availability], models: list[ListedModel]
+    endpoint: ProbedEndpoint,
+    results: list[Availability],
+    models: list[ListedModel],
 ) -> InputError:
     kinds = [result.failure for result in results]
     if Failure.BAD_KEY in kinds:

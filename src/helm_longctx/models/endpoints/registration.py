@@ -181,7 +181,9 @@ def describe_deployment(
 
 
 def make_entries(
-    endpoint: ProbedEndpoint, name: str, tokenizer: Tokenizer | None
+    endpoint: ProbedEndpoint,
+    name: str,
+    tokenizer: Tokenizer | None,
 ) -> HelmFiles:
     """Return an entry for each of HELM's files."""
     return describe_deployment(

@@ -341,7 +341,9 @@ class Stack:
             yield True, f"{len(answers)} replies to the same chat come from one build"
 
     def _ask_equal(
-        self, request: Request, fields: Mapping[str, Any]
+        self,
+        request: Request,
+        fields: Mapping[str, Any],
     ) -> tuple[list[Logprobs], list[str]]:
         """Return the log-probabilities and the texts of the answers to equal requests with fields."""
         replies = self._send_equal(request, fields)
@@ -463,7 +465,8 @@ def _compare_counts(counts: Mapping[str, tuple[int, int]]) -> Iterator[_Finding]
 
 
 def _find_others(
-    answers: Sequence[Logprobs], texts: Sequence[str]
+    answers: Sequence[Logprobs],
+    texts: Sequence[str],
 ) -> tuple[list[int], bool]:
     """Return the indexes of answers that come from another build than most, and whether log-probabilities tell them."""
     has_logprobs = len(answers) >= _SAME_REQUESTS / 2 and all(answers)

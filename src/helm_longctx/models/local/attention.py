@@ -56,7 +56,12 @@ def _make_mask(**options: Any) -> Any:
 
 
 def attend(
-    module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **options: Any
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    **options: Any,
 ) -> tuple[Any, None]:
     """Return the outputs of a layer's attention: batch × tokens × heads × size.
 

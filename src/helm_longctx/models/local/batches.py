@@ -125,7 +125,11 @@ def _make_layer(
         values: Any
 
         def update(
-            self, key_states: Any, value_states: Any, *arguments: Any, **options: Any
+            self,
+            key_states: Any,
+            value_states: Any,
+            *arguments: Any,
+            **options: Any,
         ) -> tuple[Any, Any]:
             start = self.keys.shape[2]
             end = start + key_states.shape[2]

@@ -116,7 +116,9 @@ def find_key_tokens(
 
 
 def _make_bare_text(
-    ids: Sequence[int], spans: Sequence[_Span], mask: Sequence[int]
+    ids: Sequence[int],
+    spans: Sequence[_Span],
+    mask: Sequence[int],
 ) -> _BareText:
     bare = _BareText(ids=[], spans=[])
     for token, span, is_added in zip(ids, spans, mask, strict=True):

@@ -254,7 +254,9 @@ class LocalModel:
         raise OutOfMemoryError(f"the GPU has no memory left for {what}")
 
     def generate_all(
-        self, jobs: Sequence[LocalRequest], most: int
+        self,
+        jobs: Sequence[LocalRequest],
+        most: int,
     ) -> list[Generation | Exception]:
         """Generate the tokens of several jobs together, in the largest batches that fit into the memory.
 

@@ -97,7 +97,9 @@ class PackagedTokenizer(HuggingFaceTokenizer):
 
     @staticmethod
     def get_tokenizer(
-        helm_tokenizer_name: str, pretrained_model_name_or_path: str, **kwargs: Any
+        helm_tokenizer_name: str,
+        pretrained_model_name_or_path: str,
+        **kwargs: Any,
     ) -> Any:
         """Return the tokenizer. It is loaded once in a process."""
         folder = find_model(pretrained_model_name_or_path)

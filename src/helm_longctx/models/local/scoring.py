@@ -180,7 +180,8 @@ def make_scorer(local: LocalModel, chunk_size: int) -> ScoreTokens:
     """Return the function of a local model for `respond`; see `score_tokens`."""
 
     def score(
-        texts: Sequence[Sequence[int]], starts: Sequence[int]
+        texts: Sequence[Sequence[int]],
+        starts: Sequence[int],
     ) -> list[list[float]]:
         rows = score_tokens(local, texts, starts, chunk_size)
         values = []
@@ -237,7 +238,9 @@ def respond(
 
 
 def make_scored_result(
-    request: ScoringRequest, response: dict[str, Any], cached: bool
+    request: ScoringRequest,
+    response: dict[str, Any],
+    cached: bool,
 ) -> LongContextResult:
     """Return the result of a response of `respond`."""
     rows = response["scored"]
@@ -272,7 +275,9 @@ def make_scored_result(
 
 
 def _encode(
-    tokenizer: Any, texts: Sequence[tuple[str, str]], special: bool
+    tokenizer: Any,
+    texts: Sequence[tuple[str, str]],
+    special: bool,
 ) -> list[tuple[list[int], int]]:
     """Return the token ids of each text, and the number of the first one that has a character of the scored part."""
     prompts: dict[str, tuple[list[int], str, int]] = {}
@@ -296,7 +301,9 @@ def _encode(
 
 
 def _split_tail(
-    tokenizer: Any, prompt: str, special: bool
+    tokenizer: Any,
+    prompt: str,
+    special: bool,
 ) -> tuple[list[int], str, int]:
     """Return a prompt's token ids, its end that is tokenized with each answer, and the number of tokens before that.
 

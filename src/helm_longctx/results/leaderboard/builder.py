@@ -58,7 +58,8 @@ def _method_of(member: Member, keys: Sequence[str]) -> MethodDescription:
 
 
 def _find_distinctions(
-    descriptions: Sequence[Mapping[str, Any]], first_keys: Sequence[str]
+    descriptions: Sequence[Mapping[str, Any]],
+    first_keys: Sequence[str],
 ) -> list[dict[str, Any]]:
     """Return of each description the fewest leading fields that no other description has with the same values.
 
@@ -103,7 +104,8 @@ def _pick(fields: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
 
 @cache
 def fill_in(
-    matcher: MetricNameMatcher, environment: tuple[tuple[str, str], ...]
+    matcher: MetricNameMatcher,
+    environment: tuple[tuple[str, str], ...],
 ) -> MetricNameMatcher:
     """Fill in a column's name and split. The result is kept, because HELM compiles a template for each of them."""
     return matcher.substitute(dict(environment))
@@ -209,7 +211,9 @@ class TableBuilder:
         return mark_table(arrange_table(table))
 
     def _make_columns(
-        self, columns: Sequence[tuple[RunGroup, str]], sub_split: str | None
+        self,
+        columns: Sequence[tuple[RunGroup, str]],
+        sub_split: str | None,
     ) -> list[_TableColumn]:
         is_of_several = len({group.name for group, _ in columns}) > 1
         heads = []
@@ -381,7 +385,9 @@ class TableBuilder:
         return cell
 
     def _make_other_cell(
-        self, members: Sequence[Member], matcher: MetricNameMatcher
+        self,
+        members: Sequence[Member],
+        matcher: MetricNameMatcher,
     ) -> Cell:
         """Return HELM's cell of another package's scenario, with an interval if a single run is in the mean."""
         runs = []
@@ -420,7 +426,9 @@ def _runs_url(group: RunGroup, title: str, names: Sequence[str]) -> str:
 
 
 def _comparison_links(
-    group: RunGroup, title: str, rows: Mapping[MethodDescription, Sequence[Member]]
+    group: RunGroup,
+    title: str,
+    rows: Mapping[MethodDescription, Sequence[Member]],
 ) -> list[Hyperlink]:
     """Return a link to a page that compares all runs, as HELM makes it for two to five."""
     names = []
@@ -481,7 +489,8 @@ def _is_number(value: object) -> bool:
 
 
 def collect_rows(
-    members: Iterable[Member], keys: Sequence[str]
+    members: Iterable[Member],
+    keys: Sequence[str],
 ) -> dict[MethodDescription, list[Member]]:
     """Return the members of each row, each member once."""
     rows: dict[MethodDescription, dict[Member, None]] = defaultdict(dict)

@@ -284,7 +284,9 @@ def _text_html(text: str, link: str, index: str) -> str:
 
 
 def _conversation_html(
-    messages: Iterable[Mapping[str, str]], link: str, index: str
+    messages: Iterable[Mapping[str, str]],
+    link: str,
+    index: str,
 ) -> str:
     """Return the HTML of a long conversation for HELM's front end: it shows messages as text, without links."""
     parts = (

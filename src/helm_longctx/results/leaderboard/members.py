@@ -98,7 +98,8 @@ def _published_members(results: Iterable[Result]) -> Iterator[Member]:
 
 
 def _overall_members(
-    boards: Iterable[Board], deployments: Mapping[str, Iterable[str]]
+    boards: Iterable[Board],
+    deployments: Mapping[str, Iterable[str]],
 ) -> Iterator[Member]:
     for board in boards:
         # With a single category, the overall score is that category's.

@@ -106,7 +106,9 @@ def write_leaderboard(
 
 
 def _write_release(
-    helm: Summarizer, suite: Suite | None = None, skip_completed: bool = False
+    helm: Summarizer,
+    suite: Suite | None = None,
+    skip_completed: bool = False,
 ) -> None:
     """Write the pages of a suite or of a release of several suites.
 
@@ -372,7 +374,9 @@ class _Pages:
         return list(members)
 
     def _shown_members(
-        self, members: Iterable[Member], group: RunGroup
+        self,
+        members: Iterable[Member],
+        group: RunGroup,
     ) -> list[Member]:
         """Return the members that a group shows. Only other schemas can have groups that hide runs."""
         if not self._hides_runs:
@@ -479,7 +483,9 @@ class _Pages:
         return tables
 
     def _metric_groups(
-        self, group: RunGroup, subgroups: Sequence[RunGroup]
+        self,
+        group: RunGroup,
+        subgroups: Sequence[RunGroup],
     ) -> list[str]:
         """Return the groups of statistics that are tables of a group: its own, or those of its subgroups."""
         hidden = group.subgroup_metric_groups_hidden
@@ -691,7 +697,9 @@ class _Pages:
 
 
 def _call_all(
-    write: Callable[[Member], None], runs: Sequence[Member], threads: int
+    write: Callable[[Member], None],
+    runs: Sequence[Member],
+    threads: int,
 ) -> None:
     with ThreadPoolExecutor(threads) as pool:
         list(tqdm(pool.map(write, runs), "Pages of runs", len(runs), disable=None))

@@ -233,7 +233,10 @@ def _restrict_to(schema: Mapping[str, Any], group: _Group) -> _Group:
 
 
 def merge_schemas(
-    ours: dict[str, Any], theirs: dict[str, Any], *, theirs_first: bool = False
+    ours: dict[str, Any],
+    theirs: dict[str, Any],
+    *,
+    theirs_first: bool = False,
 ) -> dict[str, Any]:
     """Return a schema with the fields and groups of our schema and of a user's or HELM's.
 
@@ -322,7 +325,8 @@ def restrict_groups(schema: dict[str, Any], names: Collection[str]) -> dict[str,
 
 
 def restrict_columns(
-    schema: dict[str, Any], statistics: Collection[str]
+    schema: dict[str, Any],
+    statistics: Collection[str],
 ) -> dict[str, Any]:
     """Return a schema with only the columns of these statistics."""
     groups = []
@@ -343,7 +347,8 @@ def add_groups(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def fit_helm(
-    schema: dict[str, Any], boards: Sequence[Board] | None = None
+    schema: dict[str, Any],
+    boards: Sequence[Board] | None = None,
 ) -> dict[str, Any]:
     """Return our schema for HELM's own summarizer: it warns of each statistic in a table that a run lacks.
 
@@ -404,7 +409,8 @@ def _restrict(group: _Group, statistics: Collection[str]) -> _Group:
 
 
 def _groups(
-    section: BoardSection, chosen: Collection[str] | None
+    section: BoardSection,
+    chosen: Collection[str] | None,
 ) -> list[list[_Group]]:
     """Return the groups of a section, a list for each of `KINDS`."""
 

@@ -40,7 +40,8 @@ _DEPTH_SCORES = tuple(map(depth_score, DEPTHS))
 
 
 def cell_score(
-    results: Sequence[Result], matcher: MetricNameMatcher
+    results: Sequence[Result],
+    matcher: MetricNameMatcher,
 ) -> tuple[Interval, Sequence[Caveat], list[str]]:
     """Return the statistic of results that a column of HELM's tables has, and why it is not comparable.
 

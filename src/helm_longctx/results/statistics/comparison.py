@@ -87,7 +87,9 @@ def quantile_of(level: float) -> float:
 
 
 def p_value_of_looks(
-    p_value: float, looks: Looks, first: float = FIRST_OF_GATE
+    p_value: float,
+    looks: Looks,
+    first: float = FIRST_OF_GATE,
 ) -> float:
     """Return the smallest error of all looks with which the last one rejects; see `level_of_look`.
 
@@ -324,7 +326,9 @@ class Decision:
 
 
 def compare_pairs(
-    a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    groups: Sequence[object] | None = None,
 ) -> Comparison:
     """Compare two models by their scores on the same instances.
 
@@ -608,7 +612,9 @@ def sign_test(more: int, less: int) -> float:
 
 
 def smallest_shares(
-    n: int, level: float, power: float = 0.8
+    n: int,
+    level: float,
+    power: float = 0.8,
 ) -> tuple[float | None, float | None]:
     """Return which share of n signs must be positive for a sign test to find it with a probability.
 

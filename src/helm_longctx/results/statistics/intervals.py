@@ -117,7 +117,8 @@ def mean_interval(
 
 
 def simultaneous_intervals(
-    samples: Sequence[ArrayLike], groups: Sequence[Sequence[object]]
+    samples: Sequence[ArrayLike],
+    groups: Sequence[Sequence[object]],
 ) -> list[Interval]:
     """Return Student's intervals of several means of nats that are all right together in 95 %.
 
@@ -143,7 +144,9 @@ def simultaneous_intervals(
 
 
 def ratio_interval(
-    sums: ArrayLike, sizes: ArrayLike, groups: Sequence[object] | None = None
+    sums: ArrayLike,
+    sizes: ArrayLike,
+    groups: Sequence[object] | None = None,
 ) -> Interval:
     """Return the sum of sums divided by the sum of sizes: the mean of all values of several texts, in nats.
 
@@ -330,7 +333,8 @@ def _inverse_sizes(means: Floats, widths: Floats) -> Floats:
 
 
 def error_of_means(
-    errors: Sequence[float], clusters: Sequence[ClusterWeights] = ()
+    errors: Sequence[float],
+    clusters: Sequence[ClusterWeights] = (),
 ) -> float:
     """Return the standard error of the unweighted mean of means with these standard errors; see `mean_of_means`."""
     return math.sqrt(
@@ -472,7 +476,8 @@ def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> f
 
 
 def _shared_factors(
-    clusters: Sequence[ClusterWeights], widths: Sequence[float] | Floats
+    clusters: Sequence[ClusterWeights],
+    widths: Sequence[float] | Floats,
 ) -> Floats:
     """Return for each mean the factor of its variance: more than 1 if it shares clusters with another one."""
     factors = np.ones(len(widths))
@@ -549,7 +554,8 @@ def effective_length(scores: Mapping[int, float], threshold: float) -> int | Non
 
 
 def possible_lengths(
-    intervals: Mapping[int, Interval], score: float | None = None
+    intervals: Mapping[int, Interval],
+    score: float | None = None,
 ) -> list[int | None]:
     """Return the lengths that can be the effective one: the true one is among them in at least 95 % of samples.
 
@@ -577,7 +583,9 @@ def possible_lengths(
 
 
 def _is_any_above(
-    intervals: Mapping[int, Interval], lengths: Sequence[int], score: float | None
+    intervals: Mapping[int, Interval],
+    lengths: Sequence[int],
+    score: float | None,
 ) -> bool:
     """Whether the score at any of the lengths is above the threshold, at half of the error over all of them."""
     from scipy.special import ndtri

@@ -88,7 +88,9 @@ class Clusters(NamedTuple):
 
 
 def margin_statistics(
-    clusters: Clusters, margin: float | Floats, bounds: Bounds = DIFFERENCES
+    clusters: Clusters,
+    margin: float | Floats,
+    bounds: Bounds = DIFFERENCES,
 ) -> Floats:
     """Return the statistic of each sample: positive if its mean is above the margin. It is normal if it is the margin.
 
@@ -151,7 +153,9 @@ def _likely_squares(errors: Floats, counts: Floats, farthest: Floats) -> Floats:
 
 
 def margin_interval(
-    clusters: Clusters, quantile: float, bounds: Bounds = DIFFERENCES
+    clusters: Clusters,
+    quantile: float,
+    bounds: Bounds = DIFFERENCES,
 ) -> tuple[float, float]:
     """Return the means that the test of one sample does not reject.
 

@@ -79,7 +79,8 @@ class SignalToNoise:
 
 
 def variance_components(
-    scores: ArrayLike, groups: Sequence[object]
+    scores: ArrayLike,
+    groups: Sequence[object],
 ) -> _VarianceComponents:
     """Divide the variance of scores into that between groups and that within groups.
 
@@ -267,7 +268,9 @@ def detectable_from(own: Interval, published: Interval) -> float:
 
 
 def count_needed_questions(
-    spread: Spread, difference: float, cluster_size: float = 1.0
+    spread: Spread,
+    difference: float,
+    cluster_size: float = 1.0,
 ) -> int:
     """Return the smallest number of questions of each model with which a difference is detected.
 
@@ -354,7 +357,9 @@ def _smallest_unpaired_difference(
 
 
 def _expected_end(
-    samples: Sequence[PairedQuestions], means: Sequence[float], end: int
+    samples: Sequence[PairedQuestions],
+    means: Sequence[float],
+    end: int,
 ) -> tuple[float, float]:
     """Return what `mean_of_means` returns on average: the distance from the mean to an end of its interval.
 

@@ -26,7 +26,8 @@ class Rank:
 
 
 def rank_ranges(
-    scores: Mapping[Model, float], decisions: Mapping[tuple[Model, Model], Decision]
+    scores: Mapping[Model, float],
+    decisions: Mapping[tuple[Model, Model], Decision],
 ) -> dict[Model, Rank]:
     """Rank models by their scores, with the ranks that the decisions about all pairs allow.
 
@@ -161,7 +162,9 @@ class _RankedColumn:
 
 
 def _correlate(
-    first: _RankedColumn, second: _RankedColumn, clusters: int | None = None
+    first: _RankedColumn,
+    second: _RankedColumn,
+    clusters: int | None = None,
 ) -> Correlation:
     from scipy.special import (
         stdtr,

@@ -61,7 +61,8 @@ class _RobustSummary:
 
 
 def interval_with_misses(
-    values: ArrayLike, groups: Sequence[object] | None = None
+    values: ArrayLike,
+    groups: Sequence[object] | None = None,
 ) -> Interval:
     """Return the mean of values in nats and Student's interval; the ends are NaN if `is_too_few`.
 

@@ -103,7 +103,9 @@ def assume_noise(deviation: float) -> RunNoise:
 
 
 def estimate_noise(
-    recipes: Sequence[Floats], weights: Floats, codes: NDArray[np.intp]
+    recipes: Sequence[Floats],
+    weights: Floats,
+    codes: NDArray[np.intp],
 ) -> RunNoise | None:
     """Estimate the noise between runs, pooled over recipes.
 
@@ -251,7 +253,9 @@ class _Design:
         return max(p_values)
 
     def _find_errors(
-        self, runs: tuple[int, int] | None = None, more_questions: float = 1.0
+        self,
+        runs: tuple[int, int] | None = None,
+        more_questions: float = 1.0,
     ) -> list[_Error]:
         """Return the standard errors that a difference must exceed: of all sources, and perhaps of runs alone."""
         first, second = runs or self.runs

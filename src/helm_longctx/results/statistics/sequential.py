@@ -73,7 +73,9 @@ class ThresholdDecision(Enum):
 
 
 def decide(
-    values: ArrayLike, threshold: float, error: float = _ERROR
+    values: ArrayLike,
+    threshold: float,
+    error: float = _ERROR,
 ) -> ThresholdDecision:
     """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
 

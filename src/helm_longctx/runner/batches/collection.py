@@ -311,7 +311,9 @@ class Batches:
         return states
 
     def _collect(
-        self, problems: _Problems, forget: bool = False
+        self,
+        problems: _Problems,
+        forget: bool = False,
     ) -> dict[str, _BatchState]:
         """Collect what has ended. Returns the states that are known, by the parts' identifiers."""
         runs = dict.fromkeys(run for run, _ in self._open_parts(problems))
@@ -389,7 +391,9 @@ class Batches:
 
 
 def _describe_end(
-    run: Path, part: BatchPart, failures: Mapping[str, int]
+    run: Path,
+    part: BatchPart,
+    failures: Mapping[str, int],
 ) -> _BatchState:
     return _BatchState(
         run=run,

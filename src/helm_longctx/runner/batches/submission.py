@@ -285,7 +285,9 @@ class _Submission:
                 )
 
     def _lines(
-        self, route: str, requests: Mapping[str, _Unsent]
+        self,
+        route: str,
+        requests: Mapping[str, _Unsent],
     ) -> Iterator[tuple[str, bytes]]:
         for name, unsent in requests.items():
             try:
@@ -324,7 +326,9 @@ class _Submission:
 
 
 def _write_files(
-    lines: Iterable[tuple[str, bytes]], limits: BatchFormat, folder: Path
+    lines: Iterable[tuple[str, bytes]],
+    limits: BatchFormat,
+    folder: Path,
 ) -> Iterator[tuple[list[str], Path]]:
     """Write requests, one of which is in memory at a time, into files within the limits.
 
@@ -383,7 +387,8 @@ class ProviderError(InputError):
 
 @contextmanager
 def wrap_provider_errors(
-    what: str, kind: type[InputError] = ProviderError
+    what: str,
+    kind: type[InputError] = ProviderError,
 ) -> Iterator[None]:
     """Raise an error of a provider's package as an `InputError` of a kind, whose line starts with `what`."""
     try:

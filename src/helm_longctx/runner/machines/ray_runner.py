@@ -187,7 +187,9 @@ class _RayTasks(Strategy):
 
     @contextmanager
     def start(
-        self, runner: LongContextRunner, specs: Sequence[RunSpec]
+        self,
+        runner: LongContextRunner,
+        specs: Sequence[RunSpec],
     ) -> Iterator[None]:
         """Submit the tasks of all runs."""
         missing = [
@@ -298,7 +300,10 @@ class Cluster:
         return min(self._workers, -(-_TASKS_OF_WORKER * self._workers // max(runs, 1)))
 
     def submit(
-        self, function: Callable[..., None], run_spec: RunSpec, *arguments: Any
+        self,
+        function: Callable[..., None],
+        run_spec: RunSpec,
+        *arguments: Any,
     ) -> Any:
         """Submit a task for a run. It waits for arguments that are tasks. Return the reference of its result."""
         needs = self._needs(run_spec.adapter_spec.model_deployment)

@@ -163,7 +163,9 @@ def select_shard(prompts: Iterable[str], shard: Shard) -> list[int]:
 
 
 def _parts(
-    keys: Sequence[PrefixDigests], sizes: Sequence[int], total: int
+    keys: Sequence[PrefixDigests],
+    sizes: Sequence[int],
+    total: int,
 ) -> Iterator[list[int]]:
     """Yield groups of prompts that stay together."""
     share = sum(sizes) / total

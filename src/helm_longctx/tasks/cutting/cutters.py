@@ -49,7 +49,9 @@ _Decode = Callable[[Sequence[int]], str]
 
 
 def middle_cutter(
-    tokenizer: Any, joins: bool = False, evenly: bool = True
+    tokenizer: Any,
+    joins: bool = False,
+    evenly: bool = True,
 ) -> MiddleCutter:
     """Make a function that cuts prompts by a tokenizer. Several threads can call it at a time.
 

@@ -184,7 +184,9 @@ def _add(messages: list[dict[str, Any]], role: str, text: str) -> list[dict[str,
 
 
 def _functions(
-    question: Question, calls: _Calls, depth: int
+    question: Question,
+    calls: _Calls,
+    depth: int,
 ) -> dict[str, Callable[..., Any]]:
     def ask_all(prompts: object, model: object = None) -> list[str]:
         # An empty prompt is refused by servers.

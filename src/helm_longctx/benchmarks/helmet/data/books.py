@@ -45,7 +45,9 @@ _BATCH = 8
 
 
 def load_narrativeqa(
-    task: Task, settings: Settings, root: DataRoot
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
 ) -> Iterator[Example]:
     """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length."""
     train, test, *_ = task.paths(settings.length)
@@ -273,7 +275,9 @@ def _count_shots(
 
 
 def _measure_texts(
-    rows: Iterable[FileRow], text: Callable[[FileRow], str], cut: TextCutter
+    rows: Iterable[FileRow],
+    text: Callable[[FileRow], str],
+    cut: TextCutter,
 ) -> Iterator[tuple[FileRow, str, int]]:
     """Yield each row with its text, cut to the limit, and the number of tokens of the whole text.
 

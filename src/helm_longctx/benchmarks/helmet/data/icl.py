@@ -54,7 +54,8 @@ def named_splits(train: str, test: str) -> SplitTexts:
 
 
 def split_tenth(
-    splits: dict[str, LabelledTexts], seed: int
+    splits: dict[str, LabelledTexts],
+    seed: int,
 ) -> tuple[LabelledTexts, LabelledTexts]:
     """Split as `Dataset.train_test_split(test_size=0.1)`: the first tenth of a permutation is the test split."""
     (texts,) = splits.values()

@@ -399,7 +399,9 @@ def write_documents(docs: list[Row], template: str, where: object) -> str:
 
 
 def _demonstrations(
-    protocol: Mapping[str, Any], shots: int, seed: int
+    protocol: Mapping[str, Any],
+    shots: int,
+    seed: int,
 ) -> Iterator[str]:
     """Draw the demonstrations of each row, in file order.
 

@@ -648,7 +648,9 @@ def _json_kv(
 
 
 def _ruler(
-    row: Row, where: str, names: frozenset[str]
+    row: Row,
+    where: str,
+    names: frozenset[str],
 ) -> tuple[dict[str, str], list[str]]:
     values = {
         **row,

@@ -101,7 +101,9 @@ def _release_file(path: str) -> ReleaseFile:
 
 
 def _load_graphwalk(
-    task: Task, settings: Settings, root: DataRoot
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
 ) -> Iterator[Example]:
     """Load graphs and operations, shuffled."""
     path = task.only_file(settings, root)
@@ -122,7 +124,9 @@ def _load_graphwalk(
 
 
 def _load_longbench(
-    task: Task, settings: Settings, root: DataRoot
+    task: Task,
+    settings: Settings,
+    root: DataRoot,
 ) -> Iterator[Example]:
     """Load the questions of a class of length, shuffled. Long texts are cut at their end."""
     path = root / LONGBENCH.folder / "train.jsonl"

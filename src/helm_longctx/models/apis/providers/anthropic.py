@@ -307,7 +307,8 @@ class _AnthropicBatches(batches.Service):
         return batches.BatchProgress(status, status == "ended", done, total, problem)
 
     def outcomes(
-        self, part: batches.BatchShare
+        self,
+        part: batches.BatchShare,
     ) -> Generator[batches.BatchLine, None, None]:
         """Yield the outcomes in the results of an ended batch, as Anthropic orders them."""
         batch = batches.retrieve(self._batches, part)

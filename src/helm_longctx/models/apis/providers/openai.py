@@ -488,7 +488,8 @@ class _OpenAIBatches(batches.Service):
         )
 
     def outcomes(
-        self, part: batches.BatchShare
+        self,
+        part: batches.BatchShare,
     ) -> Generator[batches.BatchLine, None, None]:
         """Read the file of answers and the file of errors."""
         batch = batches.retrieve(self._patient.batches, part)
@@ -579,7 +580,8 @@ class _BatchFiles(batches.Service):
         )
 
     def outcomes(
-        self, part: batches.BatchShare
+        self,
+        part: batches.BatchShare,
     ) -> Generator[batches.BatchLine, None, None]:
         """Read the result file."""
         path = self.paths(part)[1]
