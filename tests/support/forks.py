@@ -134,7 +134,7 @@ class _Forks:
             worker = self._workers[ready]  # type: ignore[index]
             try:
                 message = worker.connection.recv()
-            except EOFError:
+            except (EOFError, ConnectionResetError):
                 self._end_worker(worker)
             else:
                 self._handle(worker, message)
