@@ -25,7 +25,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.models.apis import oauth, rates
 from helm_longctx.redaction import logs, text
 from helm_longctx.run_settings import MIRROR
-from tests.support import forks, programs, punkt, quick_files
+from tests.support import punkt, quick_files
 from tests.support.commands import Command
 from tests.support.fabricate import SHARED_MIRROR, build_mirror
 
@@ -69,9 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.modules["nltk"].data.path.insert(0, folder.name)
     punkt.write_model(Path(folder.name))
     quick_files.replace_parsers()
-    if config.getoption("forks", default=0):
-        # It imports its modules while this process collects.
-        programs.start_server_for_forks()
 
 
 def pytest_collection_finish() -> None:
@@ -94,7 +91,6 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
     # All workers share one folder, because making it takes ten seconds.
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    shared = forks.shared_folder() or shared
     if SHARED_MIRROR in os.environ:
         shared = Path(os.environ[SHARED_MIRROR])
     with FileLock(shared / "mirror.lock"):

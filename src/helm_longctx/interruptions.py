@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +47,9 @@ class _Work:
 
 _blocks: list[_Work] = []
 """The blocks that the process is in, the outer ones first."""
+
+_process: int | None = None
+"""The process whose handlers `_stop` and `_interrupt` are. A fork of it inherits them."""
 
 _end: float | None = None
 """The time on the monotonic clock at which the process is ended by force. None without a signal."""
@@ -94,6 +97,7 @@ def stoppable(
         if may_handle and signal.getsignal(number) is default
     ]
     work = _Work(summary, unwinds)
+    _enter_process()
     _blocks.append(work)
     for number in handled:
         signal.signal(number, _stop)
@@ -108,6 +112,8 @@ def stoppable(
 
 def _stop(number: int, frame: FrameType | None) -> None:
     global _end
+    if os.getpid() != _process:
+        _end_fork(number)
     # A second Ctrl-C must not interrupt the end.
     for handled in _DEFAULTS:
         if signal.getsignal(handled) is _stop:
@@ -153,20 +159,39 @@ def interruptible(summary: Callable[[], str]) -> Iterator[None]:
     Args:
         summary: says what is kept; it ends the logged line.
     """
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
     is_main = threading.current_thread() is threading.main_thread()
     is_handled = is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     try:
         if is_handled:
-            signal.signal(signal.SIGTERM, stop)
+            _enter_process()
+            signal.signal(signal.SIGTERM, _interrupt)
         yield
     except KeyboardInterrupt:
         # Of blocks in each other, the outer one handles the signal, and the inner one knows more.
         _log.warning("interrupted: %s", summary())
         raise
     finally:
-        if is_handled and signal.getsignal(signal.SIGTERM) is stop:
+        if is_handled and signal.getsignal(signal.SIGTERM) is _interrupt:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if os.getpid() != _process:
+        _end_fork(number)
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def _enter_process() -> None:
+    global _process
+    _process = os.getpid()
+
+
+def _end_fork(number: int) -> NoReturn:
+    """End a fork as the signal ends a process without handlers.
+
+    One of HELM's scenarios reads its data in a pool of processes, and ends them by SIGTERM. They ask nothing, and have
+    nothing to keep.
+    """
+    signal.signal(number, _DEFAULTS[number])
+    signal.raise_signal(number)
+    os._exit(128 + number)

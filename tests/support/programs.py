@@ -207,17 +207,6 @@ def _server() -> ForkServerContext:
     return context
 
 
-def start_server_for_forks() -> None:
-    """Start the server before a program needs it, so that all forks of this process share it."""
-    _server()
-    os.register_at_fork(after_in_child=_trust_server)
-
-
-def _trust_server() -> None:
-    """Do not look whether the server runs. Only the process that started it can."""
-    forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]
-
-
 def _become(
     line: list[str],
     folder: Path,
