@@ -36,13 +36,14 @@ serve: $(VENV)/installed
 # hundreds of interpreters, which are quicker if Python may keep compiled modules.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
 
-# What `make test-deep` runs: kills and restarts, mutated input, Ray, small real models, a model's code on a hub, an installed
-# wheel, a HELM with a user's own board, HELM's own scenarios, simulated releases of models, and every command of the guides.
-DEEP := tests/apps/compaction/test_kills.py tests/apps/test_gate_real.py tests/chaos tests/e2e/test_demo_with_a_model.py \
-	tests/e2e/test_guest.py tests/e2e/test_other_scenarios.py tests/e2e/test_releases.py tests/e2e/test_wheel.py \
-	tests/evaluation/test_code_of_the_hub.py tests/extending tests/fuzz tests/guides tests/helm/test_other_scenarios.py \
-	tests/models/test_real_model.py tests/runner/batches/test_kills.py tests/runner/machines/test_ray.py \
-	tests/runner/test_real_methods.py
+# What `make test-deep` runs: kills and restarts, mutated input and code, Ray, small real models, a model's code on a hub, an
+# installed wheel, NeMo Evaluator, a HELM with a user's own board, HELM's own scenarios, simulated releases of models, and every
+# command of the guides.
+DEEP := tests/apps/compaction/test_kills.py tests/apps/test_gate_real.py tests/chaos tests/core_evals/test_nemo.py \
+	tests/e2e/test_demo_with_a_model.py tests/e2e/test_guest.py tests/e2e/test_other_scenarios.py tests/e2e/test_releases.py \
+	tests/e2e/test_wheel.py tests/evaluation/test_code_of_the_hub.py tests/extending tests/fuzz tests/guides \
+	tests/helm/test_other_scenarios.py tests/models/test_real_model.py tests/mutants tests/runner/batches/test_kills.py \
+	tests/runner/machines/test_ray.py tests/runner/test_real_methods.py
 
 test: $(VENV)/installed-dev browser sandbox lint
 	$(PYTEST) $(addprefix --ignore=,$(DEEP))

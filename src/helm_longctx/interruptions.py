@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 _log = logging.getLogger(__name__)
 
@@ -47,9 +47,6 @@ class _Work:
 
 _blocks: list[_Work] = []
 """The blocks that the process is in, the outer ones first."""
-
-_process: int | None = None
-"""The process whose handlers `_stop` and `_interrupt` are. A fork of it inherits them."""
 
 _end: float | None = None
 """The time on the monotonic clock at which the process is ended by force. None without a signal."""
@@ -97,7 +94,6 @@ def stoppable(
         if may_handle and signal.getsignal(number) is default
     ]
     work = _Work(summary, unwinds)
-    _enter_process()
     _blocks.append(work)
     for number in handled:
         signal.signal(number, _stop)
@@ -112,8 +108,6 @@ def stoppable(
 
 def _stop(number: int, frame: FrameType | None) -> None:
     global _end
-    if os.getpid() != _process:
-        _end_fork(number)
     # A second Ctrl-C must not interrupt the end.
     for handled in _DEFAULTS:
         if signal.getsignal(handled) is _stop:
@@ -163,7 +157,6 @@ def interruptible(summary: Callable[[], str]) -> Iterator[None]:
     is_handled = is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     try:
         if is_handled:
-            _enter_process()
             signal.signal(signal.SIGTERM, _interrupt)
         yield
     except KeyboardInterrupt:
@@ -176,22 +169,36 @@ def interruptible(summary: Callable[[], str]) -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    if os.getpid() != _process:
-        _end_fork(number)
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
-def _enter_process() -> None:
-    global _process
-    _process = os.getpid()
+_fork = threading.local()
+"""The signals that a thread does not get anyway, while it makes a fork."""
 
 
-def _end_fork(number: int) -> NoReturn:
-    """End a fork as the signal ends a process without handlers.
+def _hold_sigterm() -> None:
+    """Let a SIGTERM for a fork wait until it can handle it: Python forgets signals that come while a fork begins."""
+    _fork.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+
+
+def _release_sigterm() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _fork.mask)
+
+
+def _end_fork_as_usual() -> None:
+    """Give a fork the handlers that a process has without this module.
 
     One of HELM's scenarios reads its data in a pool of processes, and ends them by SIGTERM. They ask nothing, and have
     nothing to keep.
     """
-    signal.signal(number, _DEFAULTS[number])
-    signal.raise_signal(number)
-    os._exit(128 + number)
+    for number, default in _DEFAULTS.items():
+        if signal.getsignal(number) in (_stop, _interrupt):
+            signal.signal(number, default)
+    _release_sigterm()
+
+
+os.register_at_fork(
+    before=_hold_sigterm,
+    after_in_parent=_release_sigterm,
+    after_in_child=_end_fork_as_usual,
+)
