@@ -99,7 +99,7 @@ class ConfiguredModel:
 
     @cached_property
     def facts(self) -> ModelFacts:
-        """What the files of a model say of it, or those of the tokenizer of a model on a server. They are read once.
+        """What the files of a model say of it, read once. A model on a server has only files of a tokenizer.
 
         Raises:
             InputError: there is no such model, or it cannot be loaded.

@@ -499,7 +499,7 @@ def _step_values(
     """Yield the numbers of an answer of several requests: how many, and what its method has noted.
 
     Args:
-        outputs: the number of outputs in the result. Without a program, each is that of a request.
+        outputs: the number of outputs in the result. Without a program, each one answers a request.
     """
     requests = outputs
     if answer.steps:

@@ -89,7 +89,7 @@ def finish_reason_of(output: GeneratedOutput) -> str:
 def answer_of(result: RequestResult) -> Answer:
     """Return the answer of a result, or why there is none.
 
-    The first completion is the answer. Further ones are of scored texts, or that of the first of two requests.
+    The first completion is the answer. Further ones belong to scored texts, or to the first of two requests.
     """
     # An answer is made several times for each question, and each `dataclasses.replace` would take as long as all else.
     values = {

@@ -719,7 +719,7 @@ _MOST_LINES = 12
 
 
 def print_scores(folder: Path, suite: Suite) -> None:
-    """Print the scores of a suite, those of HELM's other scenarios, and where its answers and pages are."""
+    """Print the scores of a suite, with HELM's other scenarios, and where its answers and pages are."""
     print_blocks([*score_tables(suite.boards), guest_table(folder, suite.results)])
     for note in notes(suite.boards):
         print(escape_invisible(note))

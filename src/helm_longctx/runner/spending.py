@@ -39,7 +39,7 @@ class Limit:
         self.is_reached = False
 
     @property
-    def left(self) -> float:
+    def dollars_left(self) -> float:
         """The dollars that are not spent yet. They are infinite without a limit."""
         return math.inf if self.dollars is None else self.dollars - self.spent
 

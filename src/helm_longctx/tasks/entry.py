@@ -363,7 +363,7 @@ def _check_allowed(
     arguments: Mapping[str, Any],
     tasks: tuple[Task, ...],
 ) -> None:
-    """Raise an `InputError` for an argument that none of the tasks takes. `check_method` checks those of methods."""
+    """Raise an `InputError` for an argument that none of the tasks takes. `check_method` checks arguments of methods."""
     allowed = _list_arguments(benchmark, tasks)
     for key in arguments:
         if key not in (*allowed, "method", *METHOD_ARGUMENTS):

@@ -1,4 +1,4 @@
-"""Tests that a client's further requests are those of the provider's package, and end with its errors."""
+"""Tests that a client sends further requests as the provider's package sends the first one, and raises its errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Recorder(ModelServer):
         self.headers: list[dict[str, str]] = []
 
     def handle(self, handler: JsonHandler) -> None:
-        """Answer a chat."""
+        """Note the headers of a chat, and answer `Yes.`"""
         handler.read_body()
         self.headers.append(
             {name.lower(): value for name, value in handler.headers.items()}

@@ -87,7 +87,7 @@ class Purse:
                     raise InputError(
                         f"compaction: the next request can cost ${dollars:.4f}, and"
                         f" --max-cost={self._limit.dollars:g} has"
-                        f" ${self._limit.left:.4f} left;"
+                        f" ${self._limit.dollars_left:.4f} left;"
                         " all replies are kept: give more, and run the same command"
                         " again"
                     )

@@ -298,7 +298,7 @@ class TextComparison:
         if not limit.has_room(dollars):
             raise InputError(
                 f"gate: the next question can cost ${dollars:.4f}, and"
-                f" --max-cost={limit.dollars:g} allows ${limit.left:.4f} more; what was"
+                f" --max-cost={limit.dollars:g} allows ${limit.dollars_left:.4f} more; what was"
                 f" compared is kept in {self._path}"
             )
         is_base_first = int(self._name(question)[:8], 16) % 2 == 0

@@ -191,7 +191,6 @@ class ProviderClient(ApiClient):
             self.client = self.make_library(**options)
         self.parameters = Parameters()
         self._poster = Poster(self._http, http_client)
-        self._urls: dict[str, str] = {}
 
     @contextmanager
     def _name_errors(self, what: str) -> Iterator[None]:
@@ -437,13 +436,12 @@ class ProviderClient(ApiClient):
         return bytes(response.content)
 
     def _find_url(self, path: str) -> str:
-        """Return the whole address of a path. Of a path alone the package makes it anew each time, in three steps."""
-        if path not in self._urls:
-            own = path.removeprefix(self.provider.address_part)
-            base = str(self.client.base_url).rstrip("/")
-            is_whole = path.startswith(("http://", "https://"))
-            self._urls[path] = path if is_whole else f"{base}/{own.lstrip('/')}"
-        return self._urls[path]
+        """Return the whole address of a path. With a path alone, the package takes longer to make a request."""
+        if path.startswith(("http://", "https://")):
+            return path
+        base = str(self.client.base_url).rstrip("/")
+        own = path.removeprefix(self.provider.address_part).lstrip("/")
+        return f"{base}/{own}"
 
     def post(
         self,

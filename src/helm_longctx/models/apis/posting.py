@@ -1,8 +1,8 @@
 """Sends bodies as a provider's package sends them, without its work for each request.
 
 A package takes several times as long to make a request as its HTTP client takes to send it. So it makes only the first
-one to each address. The others have the same address as it made it, the same headers and limits, and the same HTTP
-client sends them. What is no answer goes through the package again, which makes an error of it as of its own requests.
+one to each address. The same HTTP client sends the others, with the address, the headers and the limits of the first
+one. A reply that is no answer goes through the package, which raises its own error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _KEY_OF_ONE_REQUEST = b"idempotency"
 """A part of the names of headers with which a server recognizes a request that is sent again."""
 
 
-class _Model(NamedTuple):
-    """A request of a package's client, after which others are made."""
+class _FirstRequest(NamedTuple):
+    """The request that a package's client has made to an address. The others repeat all but its body."""
 
     library: Any
     url: Any
@@ -44,7 +44,7 @@ class Poster:
     def __init__(self, http: Any, http_client: Any):
         self._http: Any = http
         self._http_client = http_client
-        self._models: dict[str, _Model] = {}
+        self._first_requests: dict[str, _FirstRequest] = {}
 
     def post(self, library: Any, url: str, content: bytes) -> bytes:
         """Return the content of the reply to a body.
@@ -55,11 +55,11 @@ class Poster:
         Raises:
             Exception: of the package; there is no answer.
         """
-        model = self._models.get(url)
-        if model is None or model.library is not library:
+        first = self._first_requests.get(url)
+        if first is None or first.library is not library:
             return self._post_with_package(library, url, content, Exchange())
         try:
-            response = self._http_client.send(self._make_request(model, content))
+            response = self._http_client.send(self._make_request(first, content))
         except Exception as error:  # the package wraps all of them
             exchange = Exchange(outcome=error)
         else:
@@ -68,17 +68,17 @@ class Poster:
             exchange = Exchange(outcome=self._copy_response(response))
         return self._post_with_package(library, url, content, exchange)
 
-    def _make_request(self, model: _Model, content: bytes) -> Any:
+    def _make_request(self, first: _FirstRequest, content: bytes) -> Any:
         # With cookies of the server the client makes a request, which takes three times as long.
         make = self._http.Request
         if self._http_client.cookies:
             make = self._http_client.build_request
         return make(
             "POST",
-            model.url,
+            first.url,
             content=content,
-            headers=model.headers,
-            extensions={"timeout": model.timeout},
+            headers=first.headers,
+            extensions={"timeout": first.timeout},
         )
 
     def _post_with_package(
@@ -95,7 +95,7 @@ class Poster:
             for name, value in exchange.headers:
                 if name.lower() not in _OF_ONE_REQUEST:
                     headers.append((name, value))
-            self._models[url] = _Model(
+            self._first_requests[url] = _FirstRequest(
                 library=library,
                 url=exchange.url,
                 headers=headers,
