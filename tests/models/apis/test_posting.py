@@ -94,6 +94,45 @@ def test_a_query_of_the_package() -> None:
     ]
 
 
+@pytest.mark.parametrize("status", [302, 303, 307, 308])
+def test_a_redirect_of_a_further_request(status: int) -> None:
+    """Neither the key nor the prompt of a further request goes to another server, and a redirect within it is followed."""
+    elsewhere = Recorder()
+    paths = []
+
+    class Redirecting(JsonHandler):
+        target = "/v1/moved"
+
+        def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
+            self.read_body()
+            paths.append(self.path)
+            if len(paths) == 1 or self.path == "/v1/moved":
+                self.send_json(200, {})
+                return
+            self.send_response(status)
+            self.send_header("Location", self.target)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+            paths.append(self.path)
+            self.send_json(200, {})
+
+    with elsewhere.serve() as other, serve_handler(Redirecting) as url:
+        client = OpenAIClient(
+            BlackHoleCacheConfig(), base_url=url, api_key="sk-mine-12345"
+        )
+        address = f"{url}/chat/completions"
+        for _ in range(2):
+            client._post_content(address, b"{}")
+        assert paths[1:] == ["/v1/chat/completions", "/v1/moved"]
+        Redirecting.target = f"{other}/chat/completions"
+        with pytest.raises(Exception, match="onnection error") as raised:
+            client._post_content(address, b"{}")
+    assert any("redirects to" in str(cause) for cause in list_causes(raised.value))
+    assert elsewhere.headers == []
+
+
 def test_a_cookie_is_sent_back() -> None:
     """A cookie with which a load balancer names a server comes back to it."""
     seen = []
