@@ -120,7 +120,13 @@ def compare(wanted: Wanted, config: RunConfig, prints: TextIO) -> int:
         _check_needs(wanted, deployments, made_probes)
         folder.mkdir(parents=True, exist_ok=True)
         comparison = _Comparison(
-            wanted, config, folder, deployments, transcripts, keeps, replaced
+            wanted=wanted,
+            config=config,
+            folder=folder,
+            deployments=deployments,
+            transcripts=transcripts,
+            keeps=keeps,
+            replaced=replaced,
         )
         return comparison.run(made_probes, prints)
 
@@ -185,23 +191,28 @@ def _find_deployments(
     config: RunConfig,
     prints: TextIO,
 ) -> _Deployments:
-    others = (wanted.probe_model, wanted.judge, wanted.compact_model)
     reader = None
     if config.models:
         reader = find_deployment(plan_single_model(config, prints))
-    elif any(others):
+    elif wanted.probe_model or wanted.judge or wanted.compact_model:
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
-    named = []
-    for option, name in zip(
-        ("--probe-model", "--judge", "--compact-model"), others, strict=True
-    ):
-        named.append(_find_deployment(option, name) if name else reader)
-    writer, judge, compactor = named
-    return _Deployments(reader, writer, judge, compactor)
+    return _Deployments(
+        reader=reader,
+        writer=_find_deployment("--probe-model", wanted.probe_model, reader),
+        judge=_find_deployment("--judge", wanted.judge, reader),
+        compactor=_find_deployment("--compact-model", wanted.compact_model, reader),
+    )
 
 
-def _find_deployment(option: str, name: str) -> str:
+def _find_deployment(
+    option: str,
+    name: str | None,
+    reader: str | None,
+) -> str | None:
+    """Return the deployment that an option names. Without a name, the reader's deployment does the work."""
+    if not name:
+        return reader
     deployment = find_deployment_of(name)
     if deployment is None:
         raise InputError(
@@ -236,37 +247,33 @@ def _check_needs(
             )
 
 
+@dataclass(frozen=True)
 class _Comparison:
-    """A comparison in a folder."""
+    """A comparison in a folder.
 
-    def __init__(
-        self,
-        wanted: Wanted,
-        config: RunConfig,
-        folder: Path,
-        deployments: _Deployments,
-        transcripts: Sequence[Transcript],
-        keeps: Mapping[str, int],
-        replaced: Sequence[Replaced],
-    ):
-        self._wanted = wanted
-        self._config = config
-        self._folder = folder
-        self._deployments = deployments
-        self._transcripts = transcripts
-        self._keeps = keeps
-        self._replaced = replaced
+    Attributes:
+        keeps: the tokens at the end of each transcript that are not asked about, by its name.
+        replaced: what was redacted in the transcripts.
+    """
+
+    wanted: Wanted
+    config: RunConfig
+    folder: Path
+    deployments: _Deployments
+    transcripts: Sequence[Transcript]
+    keeps: Mapping[str, int]
+    replaced: Sequence[Replaced]
 
     def run(self, sample: Sequence[Probe] | None, prints: TextIO) -> int:
         """Print the plan, ask, and show the results. Returns the exit status."""
-        if self._replaced:
-            print_table(redaction_table(self._replaced))
+        if self.replaced:
+            print_table(redaction_table(self.replaced))
         with (
-            lock_run(self._folder),
-            open_replies(self._folder) as kept,
-            stoppable(lambda: describe_kept(self._folder)),
+            lock_run(self.folder),
+            open_replies(self.folder) as kept,
+            stoppable(lambda: describe_kept(self.folder)),
         ):
-            purse = Purse(self._config.limits.max_cost)
+            purse = Purse(self.config.limits.max_cost)
             with redirect_stdout(prints):
                 models = self._make_models(kept, purse)
                 arms = self._make_arms(models, kept)
@@ -283,7 +290,7 @@ class _Comparison:
                 print("A price is not known; give --prices.")
             elif dollars:
                 print(f"Together at most ${dollars:,.2f}; --max-cost stops earlier.")
-            if self._config.dry_run:
+            if self.config.dry_run:
                 print("Nothing was sent.")
                 return 0
             asking = self._make_asking(models, kept)
@@ -295,7 +302,7 @@ class _Comparison:
         return self._show(results, made, asking.reader.name)
 
     def _make_models(self, kept: KeptValues, purse: Purse) -> dict[str, AskedModel]:
-        deployments = self._deployments
+        deployments = self.deployments
         names = (
             deployments.reader,
             deployments.writer,
@@ -305,7 +312,7 @@ class _Comparison:
         models = {}
         for name in names:
             if name is not None and name not in models:
-                models[name] = AskedModel(name, self._config.local_path, kept, purse)
+                models[name] = AskedModel(name, self.config.local_path, kept, purse)
         return models
 
     def _make_arms(
@@ -314,7 +321,7 @@ class _Comparison:
         kept: KeptValues,
     ) -> list[Arm]:
         def find_model(what: str) -> AskedModel:
-            name = self._deployments.compactor
+            name = self.deployments.compactor
             if name is None:
                 raise InputError(
                     f"compaction: --compactor {what} needs a model; give --model or --compact-model"
@@ -324,11 +331,11 @@ class _Comparison:
         def make_server(name: str) -> Compactor:
             return make_server_compactor(name, find_model("server"), kept)
 
-        baselines = make_baselines(self._wanted.baselines)
+        baselines = make_baselines(self.wanted.baselines)
         own = []
-        for spec in self._wanted.compactors:
+        for spec in self.wanted.compactors:
             own.append(
-                make_compactor(spec, find_model, make_server, self._wanted.seconds)
+                make_compactor(spec, find_model, make_server, self.wanted.seconds)
             )
         times = Counter(compactor.name for compactor in own)
         for name, number in times.items():
@@ -339,12 +346,12 @@ class _Comparison:
                     name,
                     "each name once, with NAME= before it",
                 )
-        base = self._wanted.base
-        names = [*self._wanted.baselines, *times]
-        if self._wanted.max_loss is not None:
+        base = self.wanted.base
+        names = [*self.wanted.baselines, *times]
+        if self.wanted.max_loss is not None:
             if base not in names:
                 raise bad_argument("compaction", "--base", base, names)
-            if base in times and 1 not in self._wanted.rounds:
+            if base in times and 1 not in self.wanted.rounds:
                 raise bad_argument(
                     "compaction",
                     "--rounds",
@@ -353,19 +360,19 @@ class _Comparison:
                 )
         arms = [Arm(compactor) for compactor in baselines]
         for compactor in own:
-            arms += [Arm(compactor, number) for number in self._wanted.rounds]
+            arms += [Arm(compactor, number) for number in self.wanted.rounds]
         return arms
 
     @property
     def _probes_path(self) -> Path:
-        return self._wanted.probes or self._folder / "probes.jsonl"
+        return self.wanted.probes or self.folder / "probes.jsonl"
 
     def _load_probes(self, sample: Sequence[Probe] | None) -> list[Probe] | None:
-        if sample is not None and self._wanted.probes is None:
+        if sample is not None and self.wanted.probes is None:
             save_probes(self._probes_path, sample)
             return list(sample)
         if self._probes_path.exists():
-            return load_probes(self._probes_path, self._transcripts)
+            return load_probes(self._probes_path, self.transcripts)
         return None
 
     def _make_plan(
@@ -374,33 +381,33 @@ class _Comparison:
         arms: Sequence[Arm],
         known: Sequence[Probe] | None,
     ) -> CompactionPlan:
-        deployments = self._deployments
+        deployments = self.deployments
 
         def find(name: str | None) -> AskedModel | None:
             return models[name] if name else None
 
         has_judged = known is None or not all(probe.is_exact for probe in known)
         return CompactionPlan(
-            transcripts=self._transcripts,
-            keeps=self._keeps,
+            transcripts=self.transcripts,
+            keeps=self.keeps,
             arms=arms,
             probes=known,
-            count=self._wanted.count,
+            count=self.wanted.count,
             writer=find(deployments.writer),
             reader=find(deployments.reader),
             judge=find(deployments.judge) if has_judged else None,
             compactor_model=find(deployments.compactor),
-            together=self._wanted.together,
+            together=self.wanted.together,
         )
 
     def _print_transcripts(self) -> None:
-        for transcript in self._transcripts:
+        for transcript in self.transcripts:
             print(
                 f"{transcript.name}: {transcript.format}, {len(transcript.messages):,}"
                 f" messages, {transcript.tokens:,} tokens; the last"
-                f" {self._keeps[transcript.name]:,} are not asked about"
+                f" {self.keeps[transcript.name]:,} are not asked about"
             )
-        if self._deployments.reader is None:
+        if self.deployments.reader is None:
             print(
                 "Answers are by the extractive reader, which copies the best sentence:"
                 " it needs no model and no key."
@@ -411,13 +418,13 @@ class _Comparison:
         models: Mapping[str, AskedModel],
         kept: KeptValues,
     ) -> TrialAsking:
-        reader = self._deployments.reader
-        judge = self._deployments.judge
+        reader = self.deployments.reader
+        judge = self.deployments.judge
         return TrialAsking(
             reader=ModelReader(models[reader]) if reader else ExtractiveReader(),
             judge=JudgeOfProbes(models[judge], kept) if judge else None,
-            together=self._wanted.together,
-            parallelism=self._config.parallelism,
+            together=self.wanted.together,
+            parallelism=self.config.parallelism,
         )
 
     def _make_probes(
@@ -426,13 +433,13 @@ class _Comparison:
         asking: TrialAsking,
     ) -> MadeProbes:
         """Make probes, check them, print what became of them, and keep them in the file."""
-        assert self._deployments.writer is not None
-        writer = models[self._deployments.writer]
+        assert self.deployments.writer is not None
+        writer = models[self.deployments.writer]
         all_made = MadeProbes()
-        for transcript in self._transcripts:
-            end = transcript.find_tail(self._keeps[transcript.name])
+        for transcript in self.transcripts:
+            end = transcript.find_tail(self.keeps[transcript.name])
             made = write_probes(
-                transcript, writer, self._wanted.count, end, asking.parallelism
+                transcript, writer, self.wanted.count, end, asking.parallelism
             )
             checked = check_probes(made, transcript, asking)
             all_made.probes += checked.probes
@@ -462,10 +469,10 @@ class _Comparison:
     ) -> CompactionResults:
         names = {probe.transcript for probe in probes}
         asked = []
-        for transcript in self._transcripts:
+        for transcript in self.transcripts:
             if transcript.name in names:
                 asked.append(transcript)
-        compactions = compact_all(arms, asked, self._keeps, kept, asking.parallelism)
+        compactions = compact_all(arms, asked, self.keeps, kept, asking.parallelism)
         outcomes = ask_all(compactions, probes, asking)
         return analyze(compactions, outcomes, probes)
 
@@ -476,27 +483,31 @@ class _Comparison:
         reader: str,
     ) -> int:
         """Print the results, and write the page and the data. Returns the exit status."""
-        name = self._folder.name
         about = About(
-            name, reader, self._transcripts, self._keeps, made, self._replaced
+            name=self.folder.name,
+            reader=reader,
+            transcripts=self.transcripts,
+            keeps=self.keeps,
+            made=made,
+            replaced=self.replaced,
         )
         gate = self._decide(results)
         kept = None
-        if self._wanted.must_keep:
-            kept = find_kept_kinds(results, self._wanted.must_keep)
+        if self.wanted.must_keep:
+            kept = find_kept_kinds(results, self.wanted.must_keep)
         sections = make_sections(results, about, gate, kept)
         _print_sections(sections)
         content = orjson.dumps(
             results_json(results, about, gate, kept), option=orjson.OPT_INDENT_2
         )
         # A lock leaves no folder in which nothing was kept.
-        self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / "compaction.json"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "compaction.json"
         replace_file(path, content)
-        if self._wanted.json_path:
-            write_output(self._wanted.json_path, content)
+        if self.wanted.json_path:
+            write_output(self.wanted.json_path, content)
         if all(map(is_installed, (*EXTRAS["report"], "jinja2"))):
-            print(f"The page: {write_page(sections, about, self._folder)}")
+            print(f"The page: {write_page(sections, about, self.folder)}")
         else:
             print("For a page: pip install 'helm-longctx[report]'")
         print(f"All data: {path}")
@@ -509,10 +520,10 @@ class _Comparison:
         return int(combine_verdicts(verdicts)) if verdicts else 0
 
     def _decide(self, results: CompactionResults) -> CompactionGate | None:
-        if self._wanted.max_loss is None:
+        if self.wanted.max_loss is None:
             return None
-        margin = self._wanted.max_loss / 100
-        return decide_losses(results, self._wanted.base, margin)
+        margin = self.wanted.max_loss / 100
+        return decide_losses(results, self.wanted.base, margin)
 
 
 def _print_sections(sections: Sequence[Section]) -> None:

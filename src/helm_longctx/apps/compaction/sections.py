@@ -71,7 +71,7 @@ class About:
     """What a comparison is about, for its page and its data.
 
     Args:
-        made: how probes were made; None for those of a file.
+        made: how probes were made, or None if they were read from a file.
         replaced: what was redacted.
     """
 
